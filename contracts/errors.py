@@ -1,0 +1,125 @@
+"""The one tree of failures. Each has a code for programs, a kind that decides what is next, a sentence for people."""
+
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    FATAL = "fatal"  # trying again will not mend it: the step fails at once
+    RETRYABLE = "retryable"  # costs an attempt
+    LATER = "later"  # nothing is wrong, only busy: wait, no attempt is counted
+    DESCEND = "descend"  # the GPU cannot do it: the CPU does
+
+
+class VlogError(Exception):
+    """A failure we can name."""
+
+    code = "INTERNAL_TRANSIENT"
+    kind = FailureKind.RETRYABLE
+
+    def __init__(self, sentence: str, *, detail: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence  # for people: no path, no stack
+        self.detail = detail  # for engineers: the tail of stderr
+
+
+# --- the source -------------------------------------------------------------------------------------------------
+
+
+class SourceError(VlogError):
+    kind = FailureKind.FATAL
+
+
+class SourceEmpty(SourceError):
+    code = "SOURCE_EMPTY"
+
+
+class SourceUnreadable(SourceError):
+    code = "SOURCE_UNREADABLE"
+
+
+class SourceUnsupported(SourceError):
+    """We know what it is and do not take it."""
+
+    code = "SOURCE_UNSUPPORTED"
+
+
+class SourceForbidden(SourceError):
+    """It would make ffmpeg open something other than itself."""
+
+    code = "SOURCE_FORBIDDEN"
+
+
+# --- the encoder ------------------------------------------------------------------------------------------------
+
+
+class EncoderRejected(VlogError):
+    """ffmpeg refuses the command itself: the same command will be refused again."""
+
+    code = "ENCODER_REJECTED"
+    kind = FailureKind.FATAL
+
+
+class EncoderCrashed(VlogError):
+    code = "ENCODER_CRASHED"
+
+
+class EncoderStalled(VlogError):
+    code = "ENCODER_STALLED"
+
+
+class OutputIncomplete(VlogError):
+    """ffmpeg said yes, the file says no."""
+
+    code = "OUTPUT_INCOMPLETE"
+
+
+class GpuBusy(VlogError):
+    code = "GPU_BUSY"
+    kind = FailureKind.LATER
+
+
+class GpuFailed(VlogError):
+    code = "GPU_FAILED"
+    kind = FailureKind.DESCEND
+
+
+# --- storage and neighbours -------------------------------------------------------------------------------------
+
+
+class StorageUnavailable(VlogError):
+    code = "STORAGE_UNAVAILABLE"
+
+
+class StorageUploadFailed(VlogError):
+    code = "STORAGE_UPLOAD_FAILED"
+
+
+class ObjectMissing(VlogError):
+    """The bytes are gone; waiting does not bring them back."""
+
+    code = "OBJECT_MISSING"
+    kind = FailureKind.FATAL
+
+
+class ScratchFull(VlogError):
+    code = "SCRATCH_FULL"
+    kind = FailureKind.LATER
+
+
+class DownloadTimeout(VlogError):
+    code = "DOWNLOAD_TIMEOUT"
+
+
+class UpstreamFailure(VlogError):
+    code = "UPSTREAM_FAILURE"
+
+
+class InternalTransient(VlogError):
+    code = "INTERNAL_TRANSIENT"
+
+
+# Codes that only a workflow or the mirror gives; no exception carries them.
+RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
+CANCELLED = "CANCELLED"
+
+SENTENCE_LIMIT = 500  # what `last_error` and `error_message` hold

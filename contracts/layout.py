@@ -1,0 +1,45 @@
+"""Where things lie under storage. Keys are derived, never chosen, so that repeating a step finds its own work."""
+
+import re
+
+from contracts.ids import ObjectKey, VideoId
+
+MASTER = "master.m3u8"
+MPD = "manifest.mpd"
+THUMBNAIL = "thumbnail.jpg"
+PLAYLIST = "playlist.m3u8"
+INIT = "init.mp4"
+
+# Anything else is stored without an extension: a name never reaches ffmpeg as a hint.
+KNOWN_EXTENSIONS = frozenset(
+    ".mp4 .m4v .mov .mkv .webm .avi .ts .m2ts .mts .mpg .mpeg .flv .wmv .ogv .3gp .gif .mxf .vob .y4m".split()
+)
+
+_SEGMENT = re.compile(r"seg_(\d{5,})\.m4s$")
+
+
+def source_key(video_id: VideoId, extension: str) -> ObjectKey:
+    return ObjectKey(f"uploads/{video_id}{extension if extension in KNOWN_EXTENSIONS else ''}")
+
+
+def video_prefix(slug: str) -> str:
+    return f"videos/{slug}/"
+
+
+def rendition_prefix(slug: str, output: str, quality: str, generation: int = 0) -> str:
+    anew = f".{generation}" if generation else ""
+    return f"{video_prefix(slug)}{output}/{quality}{anew}/"
+
+
+def audio_prefix(slug: str, output: str, track: int) -> str:
+    return f"{video_prefix(slug)}{output}/audio_{track}/"
+
+
+def segment_name(index: int) -> str:
+    return f"seg_{index:05d}.m4s"
+
+
+def segment_index(name: str) -> int | None:
+    """Read the number out of a segment's name or key; None for anything else."""
+    match = _SEGMENT.search(name)
+    return int(match.group(1)) if match else None

@@ -1,0 +1,213 @@
+"""What we know of a source, and what we have decided to make of it."""
+
+from enum import StrEnum
+from fractions import Fraction
+
+from pydantic import computed_field
+
+from contracts.message import Message
+from contracts.states import Codec
+
+
+class FrameRate(Message):
+    """A rational rate: 29.97 is 30000/1001 and is never rounded."""
+
+    num: int
+    den: int = 1
+
+    @property
+    def fraction(self) -> Fraction:
+        return Fraction(self.num, self.den)
+
+    def __str__(self) -> str:
+        return f"{self.num}/{self.den}"
+
+
+class VideoFacts(Message):
+    stream: int  # ffmpeg's absolute stream index
+    codec: str
+    width: int  # as stored
+    height: int
+    display_width: int  # upright, with square pixels: what a viewer sees
+    display_height: int
+    rotation: int = 0  # degrees, 0 to 359
+    sample_aspect: str = "1:1"
+    pixel_format: str = ""
+    bit_depth: int = 8
+    field_order: str = "progressive"
+    color_primaries: str = ""
+    color_transfer: str = ""
+    color_space: str = ""
+    color_range: str = ""
+    frame_rate: FrameRate  # nominal, from the container
+    average_rate: FrameRate
+    variable_rate: bool = False
+    start_s: str = "0"  # the stream's start_time exactly as ffprobe says it; a float would lose the last digit
+    packets: int  # counted, not declared
+    end_s: float  # end of the last picture, measured from the stream's own start
+    keyframe_gap_s: float = 0.0  # longest distance between two keyframes
+    seekable: bool = (
+        True  # a seek lands on a keyframe at or before the wish; else a resumed span decodes from the start
+    )
+
+
+class AudioFacts(Message):
+    stream: int
+    codec: str
+    channels: int
+    sample_rate: int
+    layout: str = ""
+    language: str = "und"
+    title: str = ""
+    default: bool = False
+    start_s: str = "0"
+    duration_s: float = 0.0
+
+
+class SourceFacts(Message):
+    format_name: str
+    size_bytes: int
+    duration_s: float
+    video: VideoFacts
+    audio: tuple[AudioFacts, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Rung(Message):
+    """A line of the ladder. Its number is the short side; the rates are caps."""
+
+    name: str
+    short_side: int
+    video_kbps: int
+    audio_kbps: int
+
+
+LADDER: tuple[Rung, ...] = (
+    Rung(name="2160p", short_side=2160, video_kbps=15000, audio_kbps=192),
+    Rung(name="1440p", short_side=1440, video_kbps=8000, audio_kbps=192),
+    Rung(name="1080p", short_side=1080, video_kbps=5000, audio_kbps=128),
+    Rung(name="720p", short_side=720, video_kbps=2500, audio_kbps=128),
+    Rung(name="480p", short_side=480, video_kbps=1000, audio_kbps=96),
+    Rung(name="360p", short_side=360, video_kbps=600, audio_kbps=96),
+)
+
+QUALITY_PATTERN = r"^\d+p(-(hevc|av1))?$"
+
+
+class Grid(Message):
+    """The frame grid that every rung and every span of a video shares."""
+
+    frame_rate: FrameRate
+    frames: int  # pictures of the whole video on this grid
+    segment_frames: int
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def segments(self) -> int:
+        return -(-self.frames // self.segment_frames)
+
+    def frames_in(self, segment: int) -> int:
+        """Count the pictures of one segment; only the last may be short."""
+        return min(self.segment_frames, self.frames - segment * self.segment_frames)
+
+    def seconds(self, frames: int) -> float:
+        return float(frames / self.frame_rate.fraction)
+
+    @property
+    def duration_s(self) -> float:
+        return self.seconds(self.frames)
+
+
+class Span(Message):
+    """A run of whole segments: our unit of parallel encoding."""
+
+    first_segment: int
+    segments: int
+
+
+class ToneMap(StrEnum):
+    NONE = "none"
+    ZSCALE = "zscale"
+    SCALE = "scale"  # the best a build without zscale can do
+
+
+class PlannedRendition(Message):
+    """One rung of this video: what a transcode step is asked to make."""
+
+    quality: str
+    width: int
+    height: int
+    video_kbps: int
+    codec: Codec = Codec.H264
+    encoder: str = "libx264"
+    generation: int = 0  # raised when the rendition starts anew; its folder changes with it
+
+
+class PlannedAudio(Message):
+    track: int  # 0 is the first audio rendition
+    stream: int
+    kbps: int
+    channels: int = 2
+    language: str = "und"
+    name: str = "Main"
+    default: bool = False
+    start_s: str = "0"
+
+
+class Encoding(Message):
+    """How all renditions of a job are encoded; frozen with the plan."""
+
+    preset: str = "medium"
+    crf: float = 22
+    deinterlace: bool = False
+    tone_map: ToneMap = ToneMap.NONE
+
+
+class TranscodePlan(Message):
+    grid: Grid
+    renditions: tuple[PlannedRendition, ...]  # largest first: each is scaled from the one before
+    skipped: tuple[str, ...] = ()
+    audio: tuple[PlannedAudio, ...] = ()
+    spans: tuple[Span, ...]
+    encoding: Encoding = Encoding()
+    ffmpeg: str = ""  # the build every rendition is pinned to
+    notes: tuple[str, ...] = ()  # decisions worth telling a person
+
+
+class VideoRendition(Message):
+    """A whole, verified rendition: enough to write every manifest from."""
+
+    quality: str
+    prefix: str  # storage prefix of its folder, with a trailing slash
+    width: int
+    height: int
+    codec: Codec
+    codecs: str  # RFC 6381, read from the init segment
+    bitrate_kbps: int  # the rung's cap
+    frame_rate: FrameRate
+    timescale: int
+    frame_duration: int  # in timescale units
+    segment_frames: int
+    frames: int
+    size_bytes: int
+    peak_bandwidth: int  # bits per second of the busiest segment
+    average_bandwidth: int
+
+
+class AudioRendition(Message):
+    track: int
+    prefix: str
+    codecs: str
+    language: str
+    name: str
+    default: bool
+    channels: int
+    timescale: int
+    segment_durations: tuple[tuple[int, int], ...]  # (duration in timescale units, how many in a row)
+    size_bytes: int
+    peak_bandwidth: int
+    average_bandwidth: int
+
+    @property
+    def duration_s(self) -> float:
+        return sum(duration * count for duration, count in self.segment_durations) / self.timescale

@@ -1,0 +1,96 @@
+"""Every enumerated column of the mirror. The values are what dashboards query: never rename one."""
+
+from enum import StrEnum
+
+
+class VideoStatus(StrEnum):
+    PENDING = "pending"  # uploaded; no step of it is held
+    PROCESSING = "processing"  # a worker holds a step of it
+    READY = "ready"  # it streams; stays so throughout a retranscode
+    FAILED = "failed"  # error_code and error_message say why; the source is kept
+
+
+class JobState(StrEnum):
+    """Derived, never stored: see mirror.states.job_state."""
+
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    PAUSED = "paused"
+    CLAIMED = "claimed"
+    EXPIRED = "expired"
+    RETRYING = "retrying"
+    UNCLAIMED = "unclaimed"
+
+
+class QualityStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    UPLOADING = "uploading"  # accepted for dashboards of the documented system; we store segments as they finish
+    UPLOADED = "uploaded"  # likewise
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # larger than the source
+
+
+class WorkerStatus(StrEnum):
+    ACTIVE = "active"  # registered, not yet heard from
+    IDLE = "idle"  # has a free slot
+    BUSY = "busy"  # every slot is taken
+    OFFLINE = "offline"  # silent for longer than the threshold
+    DISABLED = "disabled"  # by a person; nothing it sends changes that
+
+
+class WorkerType(StrEnum):
+    LOCAL = "local"
+    REMOTE = "remote"
+
+
+class StepName(StrEnum):
+    """The phases of one video, in the order people see them; `current_step` shows one of these."""
+
+    PROBE = "probe"
+    PLAN = "plan"
+    THUMBNAIL = "thumbnail"
+    AUDIO = "audio"
+    TRANSCODE = "transcode"
+    VERIFY = "verify"
+    MASTER_PLAYLIST = "master_playlist"
+    PUBLISH = "publish"
+    FINALIZE = "finalize"
+
+
+class StepOutcome(StrEnum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    PARTIAL = "partial"  # returned what it had: drained, paused or told to wait
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"  # its worker vanished; a newer attempt or housekeeping said so
+
+
+class EventLevel(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Codec(StrEnum):
+    H264 = "h264"
+    HEVC = "hevc"
+    AV1 = "av1"
+
+
+class Tier(StrEnum):
+    """Who waits for whom; the number is Temporal's priority key, lower first."""
+
+    VIRAL = "viral"
+    CREATOR = "creator"
+    HOBBY = "hobby"
+    TRIAL = "trial"
+    FREE = "free"
+    BULK = "bulk"  # a retranscode of many videos
+
+    @property
+    def priority(self) -> int:
+        return {"viral": 1, "creator": 2, "hobby": 3, "trial": 4, "free": 4, "bulk": 5}[self.value]

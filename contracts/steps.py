@@ -1,0 +1,231 @@
+"""Requests and results of every step, and of the workflow that orders them.
+
+A step's request names its job, its key and its generation: with Temporal's attempt that is the fence
+which keeps a zombie from overwriting a newer try.
+"""
+
+from typing import ClassVar
+
+from contracts.errors import FailureKind
+from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.media import (
+    AudioRendition,
+    Encoding,
+    Grid,
+    PlannedAudio,
+    PlannedRendition,
+    SourceFacts,
+    Span,
+    TranscodePlan,
+    VideoFacts,
+    VideoRendition,
+)
+from contracts.message import Message
+from contracts.states import StepName, Tier
+
+
+class TranscodeRequest(Message):
+    """Ask for one job of one video: the workflow's input."""
+
+    video_id: VideoId
+    job_id: JobId
+    slug: str
+    source_key: ObjectKey
+    output: str = "r1"  # folder of this job's renditions: r1, r2, …
+    qualities: tuple[str, ...] = ()  # empty: the whole ladder
+    owner: str = ""
+    tier: Tier = Tier.FREE
+    max_attempts: int = 3
+    heartbeat_timeout_s: float = 30.0  # how long a silent worker keeps a step
+
+
+class TranscodeResult(Message):
+    video_id: VideoId
+    job_id: JobId
+    status: str
+    qualities: tuple[str, ...] = ()
+    duration_s: float = 0.0
+
+
+class StepRequest(Message):
+    """What every step of a job carries."""
+
+    step: ClassVar[StepName]
+    job_id: JobId
+    video_id: VideoId
+    generation: int = 0  # scheduled anew without a failure: drained, paused, told to wait
+
+    @property
+    def step_key(self) -> str:
+        """Name the step within its job; attempts of the same work share it."""
+        return self.step.value
+
+    @property
+    def step_qualities(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def step_span(self) -> Span | None:
+        return None
+
+
+class StepFailure(Message):
+    """Why an attempt failed: travels as the detail of Temporal's ApplicationError."""
+
+    code: str
+    kind: FailureKind
+    sentence: str
+    detail: str = ""  # the tail of stderr
+    retry_after_s: float = 0.0  # for `later`
+
+
+class Probe(StepRequest):
+    step = StepName.PROBE
+    source_key: ObjectKey
+
+
+class MakePlan(StepRequest):
+    step = StepName.PLAN
+    facts: SourceFacts
+    qualities: tuple[str, ...] = ()
+
+
+class MakeThumbnail(StepRequest):
+    step = StepName.THUMBNAIL
+    source_key: ObjectKey
+    slug: str
+    video: VideoFacts
+    encoding: Encoding
+    ffmpeg: str = ""
+
+
+class MadeThumbnail(Message):
+    key: ObjectKey
+    at_s: float
+
+
+class EncodeAudio(StepRequest):
+    step = StepName.AUDIO
+    source_key: ObjectKey
+    prefix: str
+    audio: PlannedAudio
+    grid: Grid  # audio is cut near the video's boundaries and measured from the video's start
+    video_start_s: str
+    ffmpeg: str = ""
+
+    @property
+    def step_key(self) -> str:
+        return f"audio:{self.audio.track}"
+
+
+class EncodedAudio(Message):
+    """Durations in samples, run-length coded: a three-hour track stays a few hundred bytes."""
+
+    track: int
+    prefix: str
+    segments: int
+    segment_durations: tuple[tuple[int, int], ...]
+
+
+class TranscodeSpan(StepRequest):
+    """Ask for one span of some qualities of one video, decoded once."""
+
+    step = StepName.TRANSCODE
+    source_key: ObjectKey
+    slug: str
+    output: str
+    video: VideoFacts
+    grid: Grid
+    span: Span
+    renditions: tuple[PlannedRendition, ...]
+    encoding: Encoding
+    alone: bool = True  # the machine is this step's own: let the encoder choose its threads
+    ffmpeg: str = ""
+
+    @property
+    def step_key(self) -> str:
+        names = ",".join(r.quality for r in self.renditions)
+        return f"transcode:{self.span.first_segment}+{self.span.segments}:{names}"
+
+    @property
+    def step_qualities(self) -> tuple[str, ...]:
+        return tuple(r.quality for r in self.renditions)
+
+    @property
+    def step_span(self) -> Span | None:
+        return self.span
+
+
+class TranscodedSpan(Message):
+    complete: bool
+    segments: int  # how many of the span's segments every quality of the list now has
+    encoded_frames: int = 0  # what this attempt spent, for the redo counters
+
+
+class VerifyRenditions(StepRequest):
+    """Ask whether all that was encoded is there and whole, by the recorded facts."""
+
+    step = StepName.VERIFY
+    slug: str
+    output: str
+    plan: TranscodePlan
+    audio: tuple[EncodedAudio, ...] = ()
+
+
+class VerifiedRenditions(Message):
+    video: tuple[VideoRendition, ...]
+    audio: tuple[AudioRendition, ...] = ()
+
+
+class WriteManifests(StepRequest):
+    """Ask for the media playlist of each rendition; nothing points at them yet."""
+
+    step = StepName.MASTER_PLAYLIST
+    slug: str
+    renditions: VerifiedRenditions
+
+
+class Publish(StepRequest):
+    """Ask to record the renditions and to put master.m3u8 and manifest.mpd in their place, whole."""
+
+    step = StepName.PUBLISH
+    slug: str
+    renditions: VerifiedRenditions
+
+
+class Published(Message):
+    master_key: ObjectKey
+    mpd_key: ObjectKey
+
+
+class Finalize(StepRequest):
+    """Ask to write the happy end; repeated until Postgres takes it."""
+
+    step = StepName.FINALIZE
+    duration_s: float
+    qualities: tuple[str, ...]
+
+
+class FailJob(StepRequest):
+    """Ask to write the unhappy end; repeated until Postgres takes it."""
+
+    step = StepName.FINALIZE
+    code: str
+    sentence: str
+    failed_step: str = ""
+
+
+class QualityProgress(Message):
+    quality: str
+    segments_total: int
+    segments_completed: int
+    percent: float
+
+
+class StepProgress(Message):
+    """What a heartbeat says. Small on purpose: Temporal keeps the last one."""
+
+    percent: float = 0.0
+    frames: int = 0
+    speed: float = 0.0  # seconds of video per second
+    qualities: tuple[QualityProgress, ...] = ()

@@ -1,0 +1,1 @@
+"""Keys to bytes. Storage is the truth about bytes; nothing here knows what a video is."""

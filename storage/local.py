@@ -1,0 +1,225 @@
+"""Objects as files below one root. Publishing is a link or a rename: an object is whole or not there.
+
+Nothing here copies what it was given from its own scratch, and nothing leaves the root.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, ParamSpec, TypeVar
+
+from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
+from storage.store import ObjectFacts
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SCRATCH = "scratch"
+READ_BYTES = 1 << 20
+_UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._+,-]")
+
+
+async def _in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run blocking file work off the event loop and speak storage's language about what goes wrong."""
+    try:
+        return await asyncio.to_thread(call, *args, **kwargs)
+    except FileNotFoundError as error:
+        raise ObjectMissing("A stored file is missing.") from error
+    except OSError as error:
+        if error.errno in (28, 122):  # ENOSPC, EDQUOT
+            raise ScratchFull("The storage disk is full.") from error
+        raise StorageUnavailable(f"Storage did not answer: {error.strerror or 'input/output error'}.") from error
+
+
+class LocalWriter:
+    """Writes beside the target; `commit` makes it durable and moves it into place."""
+
+    def __init__(self, file: IO[bytes], temporary: Path, target: Path) -> None:
+        self._file, self._temporary, self._target = file, temporary, target
+        self.size_bytes = 0
+
+    async def write(self, chunk: bytes) -> None:
+        await _in_thread(self._file.write, chunk)
+        self.size_bytes += len(chunk)
+
+    async def commit(self) -> None:
+        def into_place() -> None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.replace(self._temporary, self._target)
+            _sync_directory(self._target.parent)
+
+        await _in_thread(into_place)
+
+
+class LocalStore:
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._scratch = self.root / SCRATCH
+        self._scratch.mkdir(parents=True, exist_ok=True)
+
+    def path(self, key: str) -> Path:
+        """Turn a key into a path, or refuse: a key that climbs out of the root is a bug or an attack."""
+        parts = key.split("/")
+        if not key or "\0" in key or "\\" in key or any(part in ("", ".", "..") for part in parts):
+            raise ValueError("not a storage key")
+        return self.root.joinpath(*parts)
+
+    async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:
+        target = self.path(key)
+
+        def place() -> bool:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Bytes first, name second: after a power cut a name must not point at an empty file.
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+            beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            try:
+                os.link(path, beside)
+            except OSError:  # another filesystem, or one without links
+                shutil.copyfile(path, beside)
+            return _name(beside, target, create_only)
+
+        return await _in_thread(place)
+
+    async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
+        target = self.path(key)
+
+        def place() -> bool:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            return _name(beside, target, create_only)
+
+        return await _in_thread(place)
+
+    async def read_bytes(self, key: str) -> bytes:
+        return await _in_thread(self.path(key).read_bytes)
+
+    async def stat(self, key: str) -> ObjectFacts | None:
+        path = self.path(key)
+
+        def look() -> ObjectFacts | None:
+            return _facts(key, path) if path.is_file() else None
+
+        return await _in_thread(look)
+
+    async def list(self, prefix: str) -> list[ObjectFacts]:
+        base = self.path(prefix.rstrip("/"))
+
+        def walk() -> list[ObjectFacts]:
+            found = []
+            for folder, _, names in os.walk(base):
+                for name in names:
+                    path = Path(folder, name)
+                    if not name.startswith("."):  # a write under way
+                        with contextlib.suppress(FileNotFoundError):  # deleted since the walk saw it
+                            found.append(_facts(path.relative_to(self.root).as_posix(), path))
+            return sorted(found, key=lambda facts: facts.key)
+
+        return await _in_thread(walk)
+
+    async def read(self, key: str, *, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        file = await _in_thread(self.path(key).open, "rb")
+        try:
+            await _in_thread(file.seek, start)
+            while length is None or length > 0:
+                chunk: bytes = await _in_thread(file.read, READ_BYTES if length is None else min(READ_BYTES, length))
+                if not chunk:
+                    return
+                if length is not None:
+                    length -= len(chunk)
+                yield chunk
+        finally:
+            await asyncio.to_thread(file.close)
+
+    @asynccontextmanager
+    async def writer(self, key: str) -> AsyncIterator[LocalWriter]:
+        target = self.path(key)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+
+        def begin() -> IO[bytes]:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return temporary.open("xb")
+
+        file = await _in_thread(begin)
+        try:
+            yield LocalWriter(file, temporary, target)
+        finally:
+            # One call: once handed to a thread it runs to its end, even if this task is cancelled again meanwhile.
+            await asyncio.to_thread(_discard, file, temporary)
+
+    async def delete(self, key: str) -> None:
+        path = self.path(key)
+        await _in_thread(path.unlink, missing_ok=True)
+
+    async def delete_prefix(self, prefix: str) -> None:
+        await _in_thread(shutil.rmtree, self.path(prefix.rstrip("/")), ignore_errors=True)
+
+    @asynccontextmanager
+    async def local_file(self, key: str) -> AsyncIterator[Path]:
+        path = self.path(key)
+        if not await _in_thread(path.is_file):
+            raise ObjectMissing("The uploaded file is no longer in storage.")
+        yield path
+
+    @asynccontextmanager
+    async def scratch(self, name: str) -> AsyncIterator[Path]:
+        def make() -> Path:
+            self._scratch.mkdir(exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=_UNSAFE_NAME.sub("_", name)[:80] + ".", dir=self._scratch))
+
+        here = await _in_thread(make)
+        try:
+            yield here
+        finally:
+            await asyncio.to_thread(shutil.rmtree, here, ignore_errors=True)
+
+    async def check(self) -> None:
+        async with self.scratch("check") as here:
+            await _in_thread((here / "probe").write_bytes, b"ok")
+
+
+def _discard(file: IO[bytes], temporary: Path) -> None:
+    file.close()
+    temporary.unlink(missing_ok=True)
+
+
+def _name(beside: Path, target: Path, create_only: bool) -> bool:
+    """Give finished bytes their name; with `create_only` the first one keeps it."""
+    try:
+        if not create_only:
+            os.replace(beside, target)
+            return True
+        os.link(beside, target)  # fails if the name is taken: the one atomic create-only a file system has
+    except FileExistsError:
+        return False
+    finally:
+        beside.unlink(missing_ok=True)
+    return True
+
+
+def _facts(key: str, path: Path) -> ObjectFacts:
+    stat = path.stat()
+    # Objects are replaced whole, never edited: inode, time and size together change whenever the bytes do.
+    etag = f"{stat.st_mtime_ns:x}-{stat.st_size:x}-{stat.st_ino:x}"
+    return ObjectFacts(key, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC), etag)
+
+
+def _sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

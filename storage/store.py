@@ -1,0 +1,64 @@
+"""What every kind of storage can do. The rest of the project knows only this page."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class ObjectFacts:
+    key: str
+    size_bytes: int
+    modified_at: datetime
+    etag: str  # strong: equal tags mean equal bytes
+
+
+class ObjectWriter(Protocol):
+    """A growing object that exists under its key only after `commit`."""
+
+    size_bytes: int
+
+    async def write(self, chunk: bytes) -> None: ...
+
+    async def commit(self) -> None: ...
+
+
+class Store(Protocol):
+    async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:
+        """Take a finished file; False when `create_only` and somebody was first."""
+        ...
+
+    async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool: ...
+
+    async def read_bytes(self, key: str) -> bytes: ...
+
+    async def stat(self, key: str) -> ObjectFacts | None: ...
+
+    async def list(self, prefix: str) -> list[ObjectFacts]:
+        """Name everything below a prefix, in key order."""
+        ...
+
+    def read(self, key: str, *, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]: ...
+
+    def writer(self, key: str) -> AbstractAsyncContextManager[ObjectWriter]:
+        """Open a new object for writing; leaving without `commit` leaves nothing behind."""
+        ...
+
+    async def delete(self, key: str) -> None: ...
+
+    async def delete_prefix(self, prefix: str) -> None: ...
+
+    def local_file(self, key: str) -> AbstractAsyncContextManager[Path]:
+        """Lend a path that ffmpeg may open: ffmpeg never sees a URL."""
+        ...
+
+    def scratch(self, name: str) -> AbstractAsyncContextManager[Path]:
+        """Lend an empty directory, gone afterwards, from which `put_file` costs no copy where that is possible."""
+        ...
+
+    async def check(self) -> None:
+        """Raise StorageUnavailable unless bytes can be written and read now."""
+        ...

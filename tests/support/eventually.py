@@ -1,0 +1,14 @@
+"""Waiting for something that is about to be true."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+
+async def eventually(check: Callable[[], Awaitable[bool]], *, within: float, every: float = 0.1) -> None:
+    """Ask until the answer is yes; fail when the time is up."""
+    deadline = time.monotonic() + within
+    while not await check():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within} s: {check.__name__}")
+        await asyncio.sleep(every)
