@@ -1,0 +1,158 @@
+"""Settings. The only file that reads VLOG_ variables; built once in an entry point and passed by hand."""
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from contracts.media import LADDER, Rung
+from runtime.ladder import parse_ladder, show_ladder
+from runtime.names import SettingsError, check_names
+from runtime.shown import masked
+
+PREFIX = "VLOG_"
+
+
+def _absolute(path: Path) -> Path:
+    # Children may be started from another directory: a relative home would split in two.
+    return path.expanduser().absolute()
+
+
+Home = Annotated[Path, AfterValidator(_absolute)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Slots = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+Minutes = Annotated[float, Field(gt=0)]
+Ladder = Annotated[tuple[Rung, ...], NoDecode, BeforeValidator(parse_ladder)]
+
+
+class Settings(BaseSettings):
+    """Every setting, as `docs/configuration.md` lists them; each is `VLOG_` and the name in capitals."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        frozen=True,
+        extra="forbid",
+        # The documented way to switch an address off is to leave it empty.
+        env_ignore_empty=True,
+        validate_default=True,
+    )
+
+    # Where things are. Unset means embedded, under `home`.
+    home: Home = Path("~/.local/share/vlog")
+    host: str = "127.0.0.1"
+    port: Port | None = None  # 9000 when that is free
+    database_url: str | None = None
+    temporal_address: str | None = None
+    temporal_namespace: str = "default"
+    storage_url: str | None = None
+    ffmpeg: str | None = None
+    api_url: str | None = None  # for commands on another machine; unset, the service of this home is asked
+
+    # Who may command.
+    admin_secret: SecretStr | None = None
+    worker_admin_secret: SecretStr | None = None  # registration; falls back to admin_secret
+
+    # How videos are made.
+    preset: str = "medium"
+    crf: float = Field(default=22.0, ge=0, le=51)
+    segment_seconds: float = Field(default=6.0, ge=1, le=30)
+    ladder: Ladder = LADDER
+    max_upload_size: ByteSize = ByteSize(100 * 1024**3)
+
+    # What a worker may spend.
+    worker_name: str | None = None
+    cpu_slots: Slots | None = None
+    gpu_slots: Slots | None = None
+    io_slots: Slots = 4
+    drain_seconds: float = Field(default=50.0, ge=0)
+
+    # When to worry.
+    stall_seconds: Seconds = 60.0
+    step_heartbeat_timeout_seconds: Seconds = 30.0
+    worker_claim_duration_minutes: Minutes | None = None  # unset: a claim lasts as long as its heartbeat timeout
+    worker_heartbeat_interval: Seconds = 30.0
+    worker_offline_threshold_minutes: Minutes = 5.0
+    stale_job_check_interval: Seconds = 60.0
+    max_retry_attempts: int = Field(default=3, ge=1)
+    keep_completed_qualities: bool = True
+    cleanup_partial_on_failure: bool = True
+
+    # Whom to tell.
+    alert_webhook_url: str | None = None
+    alert_rate_limit_seconds: float = Field(default=300.0, ge=0)
+    alert_webhook_timeout: Seconds = 10.0
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["auto", "console", "json"] = "auto"
+    log_files: bool = True  # off for a process whose output somebody else keeps: `up`, systemd, Docker
+
+    @model_validator(mode="after")
+    def _listens_to_strangers_only_with_a_secret(self) -> Self:
+        if self.admin_secret is None and not is_loopback(self.host):
+            raise ValueError(
+                f"VLOG_HOST={self.host} lets other machines in, and no VLOG_ADMIN_SECRET is set. "
+                "Set a secret, or leave VLOG_HOST at 127.0.0.1."
+            )
+        return self
+
+    def shown(self) -> dict[str, str | int | float | bool | None]:
+        """Give every effective setting for people to read, secrets masked."""
+        return {f"{PREFIX}{name.upper()}": masked(name, _text(getattr(self, name))) for name in type(self).model_fields}
+
+    def environment(self) -> dict[str, str]:
+        """Give the variables that make a child process load these same settings, secrets included."""
+        chosen = {name: _text(getattr(self, name)) for name in self.model_fields_set | {"home"}}
+        return {f"{PREFIX}{name.upper()}": str(value) for name, value in chosen.items() if value is not None}
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the environment once; an override that is None was not given.
+
+    Raises SettingsError with a sentence per mistake: a typo in a name is an error, not a default.
+    """
+    check_names(os.environ, PREFIX, tuple(Settings.model_fields))
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        raise SettingsError("\n".join(_sentences(error))) from None  # the cause would print secrets
+
+
+def child_environment(settings: Settings, **explicit: str) -> dict[str, str]:
+    """Give a child our environment with these settings in it; what is named explicitly wins."""
+    ours = {name: value for name, value in os.environ.items() if not name.upper().startswith(PREFIX)}
+    return ours | settings.environment() | explicit
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address; a name other than localhost is not trusted to."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _text(value: Any) -> str | int | float | bool | None:
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case Path():
+            return str(value)
+        case tuple():
+            return show_ladder(value)
+        case _:
+            return value  # type: ignore[no-any-return]  # what is left is a plain scalar
+
+
+def _sentences(error: ValidationError) -> list[str]:
+    found = []
+    for each in error.errors(include_url=False, include_input=False, include_context=False):
+        name = "".join(f"{PREFIX}{part}".upper() for part in each["loc"][:1])
+        sentence = each["msg"].removeprefix("Value error, ")
+        found.append(f"{name}: {sentence}" if name else sentence)
+    return found
