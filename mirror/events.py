@@ -1,0 +1,62 @@
+"""What happened, for people, and the bell that tells listeners to look."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from contracts.states import EventLevel
+from mirror.cleaning import clean, jsonable, sentence
+from mirror.sessions import WriteSession
+from mirror.tables import JobEvent
+
+CHANNEL = "vlog"
+TOPIC_PROGRESS = "transcode_progress"  # id: the video
+TOPIC_COMPLETE = "transcode_complete"  # id: the video; it ended, well or not
+TOPIC_WORKERS = "worker_status"  # id: the worker
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of a job's story. Told twice it is one row, unless it `repeats`."""
+
+    event: str
+    job_id: int | None = None  # None: the audit log
+    message: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    level: EventLevel = EventLevel.INFO
+    actor: str | None = None
+    step_key: str | None = None
+    generation: int | None = None
+    attempt: int | None = None
+    repeats: bool = False  # may truly happen again: a pause, a change of priority
+
+
+async def add_event(s: WriteSession, event: Event) -> None:
+    await add_events(s, [event])
+
+
+async def add_events(s: WriteSession, events: list[Event]) -> None:
+    """Write events; what is already told is left as it was first told."""
+    for event in events:
+        row = insert(JobEvent).values(
+            job_id=event.job_id,
+            event=event.event,
+            level=event.level,
+            message=sentence(event.message) if event.message else None,
+            fields=jsonable(event.fields),
+            actor=clean(event.actor)[:255] if event.actor else None,
+            step_key=event.step_key,
+            generation=event.generation,
+            attempt=event.attempt,
+            # Without a job there is nothing to be unique within.
+            repeats=event.repeats or event.job_id is None,
+        )
+        await s.execute(row.on_conflict_do_nothing())
+
+
+async def notify(s: WriteSession, topic: str, about: int | str) -> None:
+    """Ring the one channel; Postgres delivers it when, and only when, this transaction commits."""
+    await s.execute(select(func.pg_notify(CHANNEL, json.dumps({"topic": topic, "id": about}))))

@@ -1,0 +1,226 @@
+"""Every question the project asks of the mirror. Nothing here writes, and no row leaves: frozen views do."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Select, and_, column, func, not_, or_, select, table, text
+
+from contracts.ids import JobId, VideoId
+from contracts.states import JobState, VideoStatus, WorkerStatus
+from contracts.steps import TranscodeRequest, VerifiedRenditions
+from mirror.cursors import BadCursor, cursor_of, id_of, is_id
+from mirror.sessions import AnySession
+from mirror.showing import (
+    show_audio_rendition,
+    show_event,
+    show_job,
+    show_progress,
+    show_step,
+    show_video,
+    show_video_rendition,
+)
+from mirror.tables import (
+    UNFINISHED,
+    AudioRenditionRow,
+    Job,
+    JobEvent,
+    JobStep,
+    QualityProgressRow,
+    Video,
+    VideoQuality,
+    Worker,
+)
+from mirror.views import EventView, HealthCounts, JobView, Page, ProgressView, StepView, VideoView
+from mirror.writes_intake import idempotent, request_of
+
+__all__ = [
+    "BadCursor",
+    "events",
+    "health_counts",
+    "idempotent",
+    "job",
+    "jobs_page",
+    "progress",
+    "renditions",
+    "steps",
+    "unstarted_jobs",
+    "video",
+    "video_by_slug",
+    "videos_page",
+]
+
+WORKER_SILENCE_S = 300.0
+JOB_STATES = table("job_states", column("job_id"), column("state"))
+
+
+async def video(s: AnySession, video_id: VideoId) -> VideoView | None:
+    """Find a video, deleted or not."""
+    if not is_id(video_id):
+        return None
+    return await _one_video(s, select(Video).where(Video.id == video_id))
+
+
+async def video_by_slug(s: AnySession, slug: str) -> VideoView | None:
+    if "\x00" in slug:
+        return None
+    return await _one_video(s, select(Video).where(Video.slug == slug))
+
+
+async def videos_page(
+    s: AnySession,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    status: VideoStatus | None = None,
+    owner: str | None = None,
+    search: str | None = None,
+) -> Page[VideoView]:
+    """List videos, newest first, without the deleted ones."""
+    query = select(Video).where(Video.deleted_at.is_(None), Video.id < id_of(cursor))
+    if status is not None:
+        query = query.where(Video.status == status)
+    if owner is not None:
+        query = query.where(Video.owner == owner)
+    if search:
+        words = or_(Video.title.icontains(search, autoescape=True), Video.slug.icontains(search, autoescape=True))
+        query = query.where(words)
+    rows = (await s.execute(query.order_by(Video.id.desc()).limit(limit + 1))).scalars().all()
+    more = len(rows) > limit
+    return Page[VideoView](
+        items=tuple(await _show_videos(s, rows[:limit])), next_cursor=cursor_of(rows[limit - 1].id) if more else None
+    )
+
+
+async def job(s: AnySession, job_id: JobId) -> JobView | None:
+    if not is_id(job_id):
+        return None
+    row = (await s.execute(select(Job).where(Job.id == job_id))).scalar_one_or_none()
+    return (await _show_jobs(s, [row]))[0] if row else None
+
+
+async def jobs_page(
+    s: AnySession, *, state: JobState | None = None, limit: int = 50, cursor: str | None = None
+) -> Page[JobView]:
+    """List jobs, newest first, of one state or of all."""
+    query = select(Job).where(Job.id < id_of(cursor))
+    if state is not None:
+        query = query.where(Job.id.in_(select(JOB_STATES.c.job_id).where(JOB_STATES.c.state == state.value)))
+    rows = (await s.execute(query.order_by(Job.id.desc()).limit(limit + 1))).scalars().all()
+    more = len(rows) > limit
+    return Page[JobView](
+        items=tuple(await _show_jobs(s, rows[:limit])), next_cursor=cursor_of(rows[limit - 1].id) if more else None
+    )
+
+
+async def events(s: AnySession, job_id: JobId, *, after: int = 0, limit: int = 500) -> list[EventView]:
+    """Read a job's story in order, from behind an event on."""
+    if not is_id(job_id) or (after and not is_id(after)):
+        return []
+    query = select(JobEvent).where(JobEvent.job_id == job_id, JobEvent.id > after).order_by(JobEvent.id).limit(limit)
+    return [show_event(row) for row in (await s.execute(query)).scalars()]
+
+
+async def steps(s: AnySession, job_id: JobId) -> list[StepView]:
+    """Read every attempt of every step, in the order they began."""
+    if not is_id(job_id):
+        return []
+    query = select(JobStep).where(JobStep.job_id == job_id).order_by(JobStep.started_at, JobStep.id)
+    return [show_step(row) for row in (await s.execute(query)).scalars()]
+
+
+async def progress(s: AnySession, video_id: VideoId) -> ProgressView | None:
+    """Tell how far a video's newest job is."""
+    if not is_id(video_id):
+        return None
+    row = (await s.execute(select(Video).where(Video.id == video_id))).scalar_one_or_none()
+    if row is None:
+        return None
+    newest = select(Job).where(Job.video_id == video_id).order_by(Job.id.desc()).limit(1)
+    jobs = (await s.execute(newest)).scalars().all()
+    views = await _show_jobs(s, jobs)
+    return show_progress(row, views[0] if views else None, await _now(s))
+
+
+async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100) -> list[TranscodeRequest]:
+    """List what was committed and never reached Temporal, oldest first."""
+    query = (
+        select(Video, Job)
+        .join(Job, Job.video_id == Video.id)
+        .where(Job.workflow_started_at.is_(None), text(UNFINISHED), Video.deleted_at.is_(None))
+        .where(Job.created_at <= func.now() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_s))
+        .order_by(Job.id)
+        .limit(limit)
+    )
+    return [request_of(video, job) for video, job in await s.execute(query)]
+
+
+async def health_counts(s: AnySession, *, worker_silence_s: float = WORKER_SILENCE_S) -> HealthCounts:
+    """Count workers that are heard from, jobs that wait and run, videos by status."""
+    heard = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, worker_silence_s)
+    gone = Worker.status.in_([WorkerStatus.OFFLINE, WorkerStatus.DISABLED])
+    workers = select(func.count()).select_from(Worker).where(and_(not_(gone), Worker.last_heartbeat > heard))
+    per_state = select(JOB_STATES.c.state, func.count()).group_by(JOB_STATES.c.state)
+    states = {row[0]: row[1] for row in await s.execute(per_state)}
+    per_status = select(Video.status, func.count()).where(Video.deleted_at.is_(None)).group_by(Video.status)
+    videos = {row[0]: row[1] for row in await s.execute(per_status)}
+    waiting = (JobState.UNCLAIMED, JobState.RETRYING, JobState.EXPIRED)
+    return HealthCounts(
+        active_workers=(await s.execute(workers)).scalar_one(),
+        pending_jobs=sum(states.get(state.value, 0) for state in waiting),
+        processing_jobs=states.get(JobState.CLAIMED.value, 0),
+        videos={status: videos.get(status, 0) for status in VideoStatus},
+    )
+
+
+async def renditions(s: AnySession, video_id: VideoId) -> VerifiedRenditions:
+    """Read what a video's manifests list: the largest rendition first."""
+    pictures = (await s.execute(_qualities_of([video_id]))).scalars()
+    sound = select(AudioRenditionRow).where(AudioRenditionRow.video_id == video_id).order_by(AudioRenditionRow.track)
+    return VerifiedRenditions(
+        video=tuple(show_video_rendition(row) for row in pictures),
+        audio=tuple(show_audio_rendition(row) for row in (await s.execute(sound)).scalars()),
+    )
+
+
+def _qualities_of(video_ids: Sequence[int]) -> Select[VideoQuality]:
+    largest = (VideoQuality.width * VideoQuality.height).desc()
+    return select(VideoQuality).where(VideoQuality.video_id.in_(video_ids)).order_by(largest, VideoQuality.quality)
+
+
+async def _now(s: AnySession) -> datetime:
+    now: datetime = (await s.execute(select(func.now()))).scalar_one()
+    return now
+
+
+async def _one_video(s: AnySession, query: Select[Video]) -> VideoView | None:
+    row = (await s.execute(query)).scalar_one_or_none()
+    return (await _show_videos(s, [row]))[0] if row else None
+
+
+async def _show_videos(s: AnySession, rows: Sequence[Video]) -> list[VideoView]:
+    """Show videos with their newest job and renditions, in two queries however many they are."""
+    ids = [row.id for row in rows]
+    if not ids:
+        return []
+    newest = select(Job.video_id, func.max(Job.id)).where(Job.video_id.in_(ids)).group_by(Job.video_id)
+    jobs = {row[0]: row[1] for row in await s.execute(newest)}
+    qualities: dict[int, list[VideoQuality]] = defaultdict(list)
+    for quality in (await s.execute(_qualities_of(ids))).scalars():
+        qualities[quality.video_id].append(quality)
+    return [show_video(row, jobs.get(row.id), qualities[row.id]) for row in rows]
+
+
+async def _show_jobs(s: AnySession, rows: Sequence[Job]) -> list[JobView]:
+    ids = [row.id for row in rows]
+    if not ids:
+        return []
+    largest = (QualityProgressRow.width * QualityProgressRow.height).desc()
+    query = (
+        select(QualityProgressRow).where(QualityProgressRow.job_id.in_(ids)).order_by(largest, QualityProgressRow.id)
+    )
+    qualities: dict[int, list[QualityProgressRow]] = defaultdict(list)
+    for quality in (await s.execute(query)).scalars():
+        qualities[quality.job_id].append(quality)
+    now = await _now(s)
+    return [show_job(row, qualities[row.id], now) for row in rows]

@@ -1,0 +1,64 @@
+"""The lines that steps add to a job's story. Each is told once, whoever tells it first."""
+
+from typing import Any
+
+from contracts.errors import GpuBusy, ScratchFull
+from contracts.states import EventLevel, StepOutcome
+from mirror.events import Event
+from mirror.tables import JobStep
+
+# Codes that mean "busy, not broken": they cost no attempt.
+LATER_CODES = frozenset({GpuBusy.code, ScratchFull.code})
+
+
+def quality_event(event: str, job_id: int, quality: str) -> Event:
+    """Tell something of one quality, once per job: several of them share a step."""
+    verb = event.partition(".")[2]
+    return Event(event, job_id, f"{quality} {verb}.", {"quality": quality}, step_key=f"quality:{quality}")
+
+
+def started_event(step: JobStep) -> Event:
+    """Tell of the job's first claim."""
+    fields = {"worker_id": step.worker_id, "worker_name": step.worker_name}
+    return Event("job.started", step.job_id, f"{step.worker_name or step.worker_id} started.", fields)
+
+
+def lost_event(step: JobStep) -> Event:
+    message = f"{step.worker_name or step.worker_id} vanished during {step.step.value}; it is tried again."
+    return _of(step, "step.lost", message, EventLevel.WARNING)
+
+
+def end_event(step: JobStep) -> Event:
+    """Tell how an attempt ended."""
+    match step.outcome:
+        case StepOutcome.COMPLETED:
+            return _of(step, f"{step.step.value}.done", None)
+        case StepOutcome.FAILED if step.will_retry:
+            return _of(step, "step.retrying", step.error_message, EventLevel.WARNING)
+        case StepOutcome.FAILED:
+            return _of(step, "step.failed", step.error_message, EventLevel.ERROR)
+        case StepOutcome.PARTIAL if step.error_code in LATER_CODES:
+            return _of(step, "job.retry_later", step.error_message, EventLevel.WARNING)
+        case _:
+            return _of(step, f"step.{step.outcome.value}", step.error_message)
+
+
+def _of(step: JobStep, event: str, message: str | None, level: EventLevel = EventLevel.INFO) -> Event:
+    fields: dict[str, Any] = {"step": step.step.value, "worker_id": step.worker_id, "tries": step.tries}
+    if step.finished_at is not None:
+        fields["seconds"] = round((step.finished_at - step.started_at).total_seconds(), 3)
+    if step.qualities:
+        fields["qualities"] = step.qualities
+    if step.error_code:
+        fields["code"] = step.error_code
+    return Event(
+        event,
+        step.job_id,
+        message,
+        fields,
+        level,
+        actor=step.worker_id,
+        step_key=step.step_key,
+        generation=step.generation,
+        attempt=step.attempt,
+    )

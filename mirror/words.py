@@ -1,0 +1,40 @@
+"""Enumerations of documented columns that no other part of the project speaks."""
+
+from enum import StrEnum
+
+
+class ThumbnailSource(StrEnum):
+    AUTO = "auto"
+    SELECTED = "selected"
+    CUSTOM = "custom"
+
+
+class StreamingFormat(StrEnum):
+    HLS_TS = "hls_ts"  # accepted for imported rows; we only make CMAF
+    CMAF = "cmaf"
+
+
+class SegmentFormat(StrEnum):
+    TS = "ts"
+    FMP4 = "fmp4"
+
+
+class SpriteStatus(StrEnum):
+    PENDING = "pending"
+    GENERATING = "generating"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class TranscriptionStatus(StrEnum):
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class DeliveryStatus(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"  # will be tried again
+    FAILED_PERMANENT = "failed_permanent"

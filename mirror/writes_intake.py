@@ -1,0 +1,153 @@
+"""A video comes in: its row, its first job and the first line of its story, in one transaction."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
+from contracts.states import Tier, VideoStatus
+from contracts.steps import TranscodeRequest
+from mirror.cleaning import clean
+from mirror.events import TOPIC_PROGRESS, Event, add_event, notify
+from mirror.sessions import AnySession, WriteSession
+from mirror.slugs import free_slug, slug_of
+from mirror.tables import Job, Video
+
+
+@dataclass(frozen=True)
+class NewVideo:
+    """A source that is already durable in storage under `source_key`."""
+
+    video_id: VideoId
+    title: str
+    source_key: ObjectKey
+    source_filename: str = ""
+    source_size_bytes: int = 0
+    description: str = ""
+    owner: str = ""
+    tier: Tier = Tier.FREE
+    qualities: tuple[str, ...] = ()
+    max_attempts: int = 3
+    idempotency_key: str | None = None
+    actor: str | None = None
+
+
+@dataclass(frozen=True)
+class CreatedVideo:
+    video_id: VideoId
+    job_id: JobId
+    slug: str
+    status: VideoStatus
+    request: TranscodeRequest  # what to start the workflow with
+    repeated: bool = False  # the idempotency key had been used: this is the first answer again
+
+
+async def next_video_id(s: WriteSession) -> VideoId:
+    """Reserve an id before the first byte arrives, so that the source has its final name from the start."""
+    return VideoId((await s.execute(text("SELECT nextval('videos_id_seq')"))).scalar_one())
+
+
+async def create_video(s: WriteSession, new: NewVideo) -> CreatedVideo:
+    """Create a video and its job; with a known idempotency key, repeat the first answer."""
+    slug = await _insert_video(s, new)
+    if slug is None:
+        repeated = await idempotent(s, new.idempotency_key or "")
+        if repeated is None:
+            raise ValueError(f"Video {new.video_id} exists already.")
+        return repeated
+    job_id = await _insert_job(s, new)
+    fields = {"filename": new.source_filename, "size_bytes": new.source_size_bytes, "tier": new.tier.value}
+    await add_event(s, Event("job.created", job_id, f"“{new.title}” was uploaded.", fields, actor=new.actor))
+    await notify(s, TOPIC_PROGRESS, new.video_id)
+    request = TranscodeRequest(
+        video_id=new.video_id,
+        job_id=job_id,
+        slug=slug,
+        source_key=new.source_key,
+        qualities=new.qualities,
+        owner=new.owner,
+        tier=new.tier,
+        max_attempts=new.max_attempts,
+    )
+    return CreatedVideo(new.video_id, job_id, slug, VideoStatus.PENDING, request)
+
+
+async def _insert_video(s: WriteSession, new: NewVideo) -> str | None:
+    """Insert under the first free slug; None when this id or idempotency key is taken."""
+    base = slug_of(new.title)
+    row = {
+        "id": new.video_id,
+        "title": clean(new.title)[:255],
+        "description": clean(new.description),
+        "source_key": new.source_key,
+        "source_filename": clean(new.source_filename),
+        "source_size_bytes": new.source_size_bytes,
+        "owner": clean(new.owner)[:255],
+        "tier": new.tier,
+        "idempotency_key": new.idempotency_key,
+    }
+    while True:
+        like = Video.slug.like(f"{base}-%")
+        taken = set((await s.execute(select(Video.slug).where(or_(Video.slug == base, like)))).scalars())
+        slug = free_slug(base, taken)
+        added = await s.execute(insert(Video).values(slug=slug, **row).on_conflict_do_nothing().returning(Video.id))
+        if added.scalar_one_or_none() is not None:
+            return slug
+        # Somebody was faster. With the slug: look again and take the next. With the key or the id: it is there.
+        mine = Video.id == new.video_id
+        if new.idempotency_key is not None:
+            mine = or_(mine, Video.idempotency_key == new.idempotency_key)
+        if (await s.execute(select(Video.id).where(mine))).first() is not None:
+            return None
+
+
+async def _insert_job(s: WriteSession, new: NewVideo) -> JobId:
+    job = Job(
+        video_id=new.video_id,
+        qualities=list(new.qualities),
+        owner=clean(new.owner)[:255],
+        tier=new.tier,
+        max_attempts=new.max_attempts,
+    )
+    s.add(job)
+    await s.flush()
+    job.workflow_id = workflow_id(new.video_id, JobId(job.id))
+    await s.flush()
+    return JobId(job.id)
+
+
+def request_of(video: Video, job: Job) -> TranscodeRequest:
+    """Rebuild the workflow's input from the rows: the same that was, or should have been, sent."""
+    return TranscodeRequest(
+        video_id=VideoId(video.id),
+        job_id=JobId(job.id),
+        slug=video.slug,
+        source_key=ObjectKey(video.source_key),
+        output=job.output,
+        qualities=tuple(job.qualities),
+        owner=job.owner,
+        tier=job.tier,
+        max_attempts=job.max_attempts,
+    )
+
+
+async def idempotent(s: AnySession, key: str) -> CreatedVideo | None:
+    """Find the answer that an idempotency key got the first time."""
+    found = await s.execute(
+        select(Video, Job).join(Job, Job.video_id == Video.id).where(Video.idempotency_key == key).order_by(Job.id)
+    )
+    row = found.first()
+    if row is None:
+        return None
+    video, job = row
+    return CreatedVideo(
+        VideoId(video.id), JobId(job.id), video.slug, VideoStatus.PENDING, request_of(video, job), repeated=True
+    )
+
+
+async def workflow_started(s: WriteSession, job_id: JobId) -> None:
+    """Note that Temporal has the job; housekeeping starts those without this note."""
+    await s.execute(
+        update(Job).where(Job.id == job_id, Job.workflow_started_at.is_(None)).values(workflow_started_at=func.now())
+    )

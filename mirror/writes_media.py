@@ -1,0 +1,120 @@
+"""What the steps found out: facts of the source, the plan, whole renditions. Nothing is written on an ended job."""
+
+from typing import Any
+
+from sqlalchemy import delete, func, update
+from sqlalchemy.dialects.postgresql import insert
+
+from contracts.ids import JobId, VideoId
+from contracts.media import AudioRendition, SourceFacts, TranscodePlan, VideoRendition
+from contracts.states import QualityStatus
+from contracts.steps import VerifiedRenditions
+from mirror.cleaning import clean, jsonable
+from mirror.locking import lock_job
+from mirror.sessions import WriteSession
+from mirror.states import has_ended
+from mirror.tables import AudioRenditionRow, Job, QualityProgressRow, Video, VideoQuality
+
+
+async def record_facts(s: WriteSession, job_id: JobId, video_id: VideoId, facts: SourceFacts) -> None:
+    """Keep what the probe saw; sizes as a viewer sees them, upright."""
+    job = await lock_job(s, job_id)
+    if job is not None and not has_ended(job):
+        await put_facts(s, job, facts)
+
+
+async def record_plan(s: WriteSession, job_id: JobId, video_id: VideoId, plan: TranscodePlan) -> None:
+    """Keep the plan, and a row for each quality it makes or skips."""
+    job = await lock_job(s, job_id)
+    if job is not None and not has_ended(job):
+        await put_plan(s, job, plan)
+
+
+async def put_facts(s: WriteSession, job: Job, facts: SourceFacts) -> None:
+    """Write the facts; the job is locked."""
+    await s.execute(
+        update(Video)
+        .where(Video.id == job.video_id)
+        .values(
+            duration=facts.duration_s,
+            source_width=facts.video.display_width,
+            source_height=facts.video.display_height,
+            source_facts=jsonable(facts),
+            updated_at=func.now(),
+        )
+    )
+
+
+async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
+    """Write the plan; the job is locked."""
+    job.plan = jsonable(plan)
+    rows: list[dict[str, Any]] = [
+        {
+            "job_id": job.id,
+            "quality": rendition.quality,
+            "status": QualityStatus.PENDING,
+            "segments_total": plan.grid.segments,
+            "width": rendition.width,
+            "height": rendition.height,
+        }
+        for rendition in plan.renditions
+    ]
+    skipped = {"status": QualityStatus.SKIPPED, "segments_total": 0, "width": 0, "height": 0}
+    rows += [{"job_id": job.id, "quality": quality, **skipped} for quality in plan.skipped]
+    for row in rows:
+        put = insert(QualityProgressRow).values(row)
+        # A repeated plan is the same plan; what has been encoded since is not taken back.
+        plan_only = {name: put.excluded[name] for name in ("segments_total", "width", "height")}
+        await s.execute(put.on_conflict_do_update(constraint="uq_job_quality", set_=plan_only))
+
+
+async def record_renditions(s: WriteSession, job_id: JobId, video_id: VideoId, whole: VerifiedRenditions) -> None:
+    """Name the renditions that manifests are built from; those of other qualities stay."""
+    job = await lock_job(s, job_id)
+    if job is None or has_ended(job):
+        return
+    for video in whole.video:
+        values = _video_row(job_id, video_id, video)
+        put = insert(VideoQuality).values(values)
+        await s.execute(put.on_conflict_do_update(index_elements=["video_id", "quality"], set_=_but(values, "quality")))
+    for audio in whole.audio:
+        values = _audio_row(job_id, video_id, audio)
+        sound = insert(AudioRenditionRow).values(values)
+        await s.execute(sound.on_conflict_do_update(index_elements=["video_id", "track"], set_=_but(values, "track")))
+    # Audio is encoded whole by every job that makes any: older tracks beside the new ones would not match them.
+    tracks = [audio.track for audio in whole.audio]
+    await s.execute(
+        delete(AudioRenditionRow).where(AudioRenditionRow.video_id == video_id, AudioRenditionRow.track.not_in(tracks))
+    )
+
+
+SIZES = "size_bytes peak_bandwidth average_bandwidth"
+
+
+def _but(values: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in ("video_id", key)}
+
+
+def _video_row(job_id: int, video_id: int, rendition: VideoRendition) -> dict[str, Any]:
+    same = "quality prefix width height codec codecs timescale frame_duration segment_frames frames"
+    return {
+        "video_id": video_id,
+        "job_id": job_id,
+        "bitrate": rendition.bitrate_kbps,
+        "frame_rate_num": rendition.frame_rate.num,
+        "frame_rate_den": rendition.frame_rate.den,
+        **{name: getattr(rendition, name) for name in f"{same} {SIZES}".split()},
+    }
+
+
+def _audio_row(job_id: int, video_id: int, rendition: AudioRendition) -> dict[str, Any]:
+    same = "track prefix codecs channels timescale"
+    return {
+        "video_id": video_id,
+        "job_id": job_id,
+        "language": clean(rendition.language),
+        "name": clean(rendition.name),
+        "is_default": rendition.default,
+        "segment_durations": [list(run) for run in rendition.segment_durations],
+        **{name: getattr(rendition, name) for name in f"{same} {SIZES}".split()},
+    }

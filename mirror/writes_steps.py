@@ -1,0 +1,258 @@
+"""One step's news becomes rows: its own, its qualities', the job's, the video's, the worker's; one transaction.
+
+Every write is fenced by (job, step key, generation, attempt): an older attempt changes nothing, and nothing
+changes on a job that has ended.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select, update
+
+from contracts.media import SourceFacts, TranscodePlan
+from contracts.states import QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
+from contracts.steps import StepProgress
+from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim, WorkerIdentity
+from mirror.cleaning import clean, jsonable, sentence, tail
+from mirror.deriving import JobPicture, latest_attempts, picture_job, picture_quality
+from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
+from mirror.locking import database_now, lock_job
+from mirror.sessions import WriteSession
+from mirror.states import has_ended
+from mirror.step_events import end_event, lost_event, quality_event, started_event
+from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
+from mirror.writes_media import put_facts, put_plan
+from mirror.writes_workers import unless_disabled
+
+
+@dataclass(frozen=True)
+class StepEnd:
+    outcome: StepOutcome
+    code: str | None = None
+    sentence: str | None = None
+    detail: str | None = None
+    will_retry: bool = False
+
+
+@dataclass(frozen=True)
+class StepNews:
+    """The newest that is known of one attempt. Ages, not times: a worker's clock is its own."""
+
+    claim: StepClaim
+    progress: StepProgress | None = None
+    beat_age_s: float = 0.0
+    end: StepEnd | None = None
+    learned: tuple[SourceFacts | TranscodePlan, ...] = ()  # what its result said
+    claim_s: float | None = None  # how long a beat holds the claim, if not the heartbeat timeout
+
+
+@dataclass(frozen=True)
+class WorkerLoad:
+    status: WorkerStatus
+    current_job_id: int | None
+
+
+async def record_step(s: WriteSession, news: StepNews, worker: WorkerIdentity, load: WorkerLoad) -> bool:
+    """Write what is new of a step; False when it lost to a newer attempt or to the job's end."""
+    job = await lock_job(s, news.claim.job_id)
+    accepted = job is not None and await _record(s, job, news, worker)
+    await _record_worker(s, worker, load)
+    return accepted
+
+
+async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdentity) -> bool:
+    claim = news.claim
+    now = await database_now(s)
+    attempts = list((await s.execute(select(JobStep).where(JobStep.job_id == job.id))).scalars())
+    siblings = [step for step in attempts if step.step_key == claim.step_key]
+    mine = (claim.generation, claim.attempt)
+    if any((step.generation, step.attempt) > mine for step in siblings):
+        return False
+    row = next((step for step in siblings if (step.generation, step.attempt) == mine), None)
+    # A row that somebody else declared lost is taken back by its worker; one that ended is closed.
+    if row is not None and row.finished_at is not None and row.outcome is not StepOutcome.LOST:
+        _add_detail(row, news)
+        return False
+    if has_ended(job) and not _is_late_history(job, row, news):
+        return False
+    events: list[Event] = []
+    if row is None:
+        row = _new_row(claim, siblings, worker, now)
+        s.add(row)
+        events += _supersede(siblings, row, now)
+        attempts = [*attempts, row]
+    _update_row(row, news, now)
+    if not has_ended(job):
+        await s.flush()
+        for result in news.learned:
+            await (put_facts(s, job, result) if isinstance(result, SourceFacts) else put_plan(s, job, result))
+        events += await _record_job(s, job, attempts, row, worker, now)
+    # How the finalize step ends is the job's own end, and that is told where it is written.
+    if news.end is not None and row.step is not StepName.FINALIZE:
+        events.append(end_event(row))
+    await s.flush()
+    await add_events(s, events)
+    await notify(s, TOPIC_PROGRESS, job.video_id)
+    return True
+
+
+def _add_detail(row: JobStep, news: StepNews) -> None:
+    """Fill in what ffmpeg said when the job's end was written before the failed attempt could tell."""
+    if row.outcome is StepOutcome.FAILED and row.error_detail is None and news.end is not None:
+        row.error_detail = tail(news.end.detail)
+
+
+def _is_late_history(job: Job, row: JobStep | None, news: StepNews) -> bool:
+    """Tell a step that ended well moments before its job did: its line belongs in the history, and only there."""
+    done = news.end is not None and news.end.outcome is StepOutcome.COMPLETED
+    return job.completed_at is not None and row is None and done
+
+
+def _new_row(claim: StepClaim, siblings: list[JobStep], worker: WorkerIdentity, now: datetime) -> JobStep:
+    older = [step for step in siblings if step.generation < claim.generation]
+    before = 0
+    if older:
+        last = max(older, key=lambda step: (step.generation, step.attempt))
+        # A generation ends without a failure unless its last attempt says otherwise: drained, paused, told to wait.
+        before = last.tries if last.outcome is StepOutcome.FAILED else last.tries - 1
+    return JobStep(
+        job_id=claim.job_id,
+        step=claim.step,
+        step_key=claim.step_key,
+        qualities=list(claim.qualities),
+        first_segment=claim.span.first_segment if claim.span else None,
+        segments=claim.span.segments if claim.span else None,
+        generation=claim.generation,
+        attempt=claim.attempt,
+        tries=before + claim.attempt,
+        worker_id=worker.worker_id,
+        worker_name=clean(worker.worker_name)[:100] or None,
+        queue=claim.queue,
+        scheduled_at=claim.scheduled_at,
+        started_at=claim.started_at,
+        heartbeat_at=now,
+        claim_expires_at=now,
+        outcome=StepOutcome.RUNNING,
+        will_retry=False,
+        percent=0.0,
+        progress={},
+    )
+
+
+def _supersede(siblings: list[JobStep], newer: JobStep, now: datetime) -> list[Event]:
+    """Close the older attempts that never said how they ended."""
+    events = []
+    for step in siblings:
+        if step.outcome is StepOutcome.RUNNING:
+            lost = step.generation == newer.generation
+            step.outcome = StepOutcome.LOST if lost else StepOutcome.PARTIAL
+            step.finished_at = now
+            if lost:
+                events.append(lost_event(step))
+    return events
+
+
+def _update_row(row: JobStep, news: StepNews, now: datetime) -> None:
+    holds_s = news.claim_s or news.claim.heartbeat_timeout_s
+    if holds_s <= 0:
+        holds_s = DEFAULT_HEARTBEAT_TIMEOUT_S
+    row.outcome = StepOutcome.RUNNING
+    row.finished_at = None
+    row.heartbeat_at = now - timedelta(seconds=news.beat_age_s)
+    row.claim_expires_at = row.heartbeat_at + timedelta(seconds=holds_s)
+    if news.progress is not None:
+        row.progress = jsonable(news.progress)
+        row.percent = max(row.percent, min(100.0, news.progress.percent))
+    end = news.end
+    if end is not None:
+        row.outcome = end.outcome
+        row.finished_at = max(row.heartbeat_at, row.started_at)
+        row.will_retry = end.will_retry
+        row.error_code = clean(end.code)[:50] if end.code else None
+        row.error_message = sentence(end.sentence) if end.sentence else None
+        row.error_detail = tail(end.detail)
+        if end.outcome is StepOutcome.COMPLETED:
+            row.percent = 100.0
+
+
+async def _record_job(
+    s: WriteSession, job: Job, attempts: list[JobStep], row: JobStep, worker: WorkerIdentity, now: datetime
+) -> list[Event]:
+    """Derive the rows of job, qualities and video from all the job's steps."""
+    steps = latest_attempts(attempts)
+    found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
+    qualities = found.scalars().all()
+    events: list[Event] = []
+    if job.started_at is None:
+        job.started_at = row.started_at
+        events.append(started_event(row))
+    for quality in qualities:
+        events += _apply_quality(quality, steps, now)
+    picture = picture_job(job, steps, qualities)
+    job.progress_percent = picture.percent
+    job.attempt_number = picture.attempt_number
+    job.last_checkpoint = now
+    job.last_error = picture.last_error
+    job.current_step = picture.current_step or job.current_step
+    transcoded = any(step.step is StepName.TRANSCODE for step in steps)
+    if row.step is StepName.TRANSCODE or not transcoded:  # the record for ever names who encoded
+        job.processed_by_worker_id = row.worker_id
+        job.processed_by_worker_name = row.worker_name
+    await _apply_claim(s, job, picture, now)
+    return events
+
+
+def _apply_quality(quality: QualityProgressRow, steps: list[JobStep], now: datetime) -> list[Event]:
+    picture = picture_quality(quality, steps)
+    if picture.status is quality.status and picture.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
+        return []
+    events = []
+    if quality.started_at is None and picture.status is not QualityStatus.PENDING:
+        quality.started_at = now
+        events.append(quality_event("quality.started", quality.job_id, quality.quality))
+    if picture.status is QualityStatus.COMPLETED:
+        quality.completed_at = now
+        events.append(quality_event("quality.completed", quality.job_id, quality.quality))
+    quality.status = picture.status
+    quality.segments_completed = picture.segments_completed
+    quality.progress_percent = picture.percent
+    quality.error_message = picture.error_message
+    return events
+
+
+async def _apply_claim(s: WriteSession, job: Job, picture: JobPicture, now: datetime) -> None:
+    """Let the job be held by its longest-lasting step, or by nobody; the video's status goes with it."""
+    if picture.held is not None:
+        job.worker_id = picture.held.worker_id
+        job.claimed_at = picture.held.started_at
+        job.claim_expires_at = picture.held.claim_expires_at
+    elif picture.awaits_verdict:
+        return  # kept for audit if the job fails now; the next claim replaces it if it goes on
+    else:
+        job.worker_id = job.claimed_at = job.claim_expires_at = None
+    status = VideoStatus.PENDING if picture.held is None else VideoStatus.PROCESSING
+    await s.flush()
+    # A ready video stays ready throughout a retranscode; a failed one is raised only by a person's retry.
+    waiting = Video.status.in_([VideoStatus.PENDING, VideoStatus.PROCESSING])
+    await s.execute(
+        update(Video)
+        .where(Video.id == job.video_id, waiting, Video.status != status)
+        .values(status=status, updated_at=now)
+    )
+
+
+async def _record_worker(s: WriteSession, worker: WorkerIdentity, load: WorkerLoad) -> None:
+    await s.flush()
+    # The job may have been deleted since: the subquery then gives NULL instead of a broken reference.
+    job_id = select(Job.id).where(Job.id == load.current_job_id).scalar_subquery()
+    before = select(Worker.id, Worker.status, Worker.current_job_id).where(Worker.worker_id == worker.worker_id)
+    known = (await s.execute(before)).first()
+    if known is None:
+        return
+    await s.execute(
+        update(Worker)
+        .where(Worker.id == known.id)
+        .values(last_heartbeat=func.now(), status=unless_disabled(load.status), current_job_id=job_id)
+    )
+    if (known.status, known.current_job_id) != (load.status, load.current_job_id):
+        await notify(s, TOPIC_WORKERS, worker.worker_id)

@@ -1,0 +1,60 @@
+"""Workers come, beat and go. A disabled worker stays disabled, whatever it sends."""
+
+from typing import Any
+
+from sqlalchemy import case, func, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.sql.elements import ColumnElement
+
+from contracts.states import WorkerStatus
+from mirror.claims import WorkerRegistration
+from mirror.cleaning import clean, jsonable
+from mirror.events import TOPIC_WORKERS, notify
+from mirror.sessions import WriteSession
+from mirror.tables import Worker
+
+
+def unless_disabled(status: WorkerStatus) -> ColumnElement[Any]:
+    return case((Worker.status == WorkerStatus.DISABLED, WorkerStatus.DISABLED.value), else_=status.value)
+
+
+async def register_worker(s: WriteSession, registration: WorkerRegistration) -> None:
+    """Make a worker known, or known again after a restart under the same id."""
+    about = {
+        "worker_name": clean(registration.worker_name)[:100] or None,
+        "worker_type": registration.worker_type,
+        "capabilities": jsonable(dict(registration.capabilities)),
+        "metadata": jsonable(dict(registration.metadata)),
+        "version": clean(registration.version)[:100] or None,
+        "last_heartbeat": func.now(),
+    }
+    put = insert(Worker.__table__).values(  # type: ignore[arg-type]
+        worker_id=registration.worker_id, status=registration.status, **about
+    )
+    again = {**about, "status": unless_disabled(registration.status), "current_job_id": None}
+    await s.execute(put.on_conflict_do_update(index_elements=["worker_id"], set_=again))
+    await notify(s, TOPIC_WORKERS, registration.worker_id)
+
+
+async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus) -> bool:
+    """Take a worker's sign of life; False when nobody has registered it."""
+    beat = await s.execute(
+        update(Worker)
+        .where(Worker.worker_id == worker_id)
+        .values(last_heartbeat=func.now(), status=unless_disabled(status))
+        .returning(Worker.id)
+    )
+    known = beat.scalar_one_or_none() is not None
+    if known:
+        await notify(s, TOPIC_WORKERS, worker_id)
+    return known
+
+
+async def worker_gone(s: WriteSession, worker_id: str) -> None:
+    """Note that a worker left on purpose."""
+    await s.execute(
+        update(Worker)
+        .where(Worker.worker_id == worker_id)
+        .values(status=unless_disabled(WorkerStatus.OFFLINE), current_job_id=None)
+    )
+    await notify(s, TOPIC_WORKERS, worker_id)

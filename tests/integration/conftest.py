@@ -1,0 +1,48 @@
+"""One Postgres per test process; each test gets its own database, cloned from a migrated template."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from mirror.migrate import migrate
+from mirror.sessions import Database
+from tests.support.postgres import PostgresServer, execute
+
+TEMPLATE = "vlog_template"
+_numbers = itertools.count(1)
+
+
+async def _prepare(server: PostgresServer) -> None:
+    await execute(server, f"CREATE DATABASE {TEMPLATE}")
+    await migrate(server.url(TEMPLATE))
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """Start the server that all tests of this process share."""
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    server.create()
+    server.start()
+    try:
+        asyncio.run(_prepare(server))
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+async def database_url(postgres: PostgresServer) -> AsyncIterator[str]:
+    """Clone a fresh, migrated database; committed rows of other tests are not in it."""
+    name = f"vlog_{next(_numbers)}"
+    await execute(postgres, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    yield postgres.url(name)
+    await execute(postgres, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    made = Database(database_url, pool_size=5)
+    yield made
+    await made.close()
