@@ -15,6 +15,7 @@ class VlogError(Exception):
 
     code = "INTERNAL_TRANSIENT"
     kind = FailureKind.RETRYABLE
+    retry_after_s = 0.0  # for `later`: how long to wait before the step is scheduled anew
 
     def __init__(self, sentence: str, *, detail: str = "") -> None:
         super().__init__(sentence)
@@ -76,6 +77,7 @@ class OutputIncomplete(VlogError):
 class GpuBusy(VlogError):
     code = "GPU_BUSY"
     kind = FailureKind.LATER
+    retry_after_s = 30.0
 
 
 class GpuFailed(VlogError):
@@ -104,6 +106,7 @@ class ObjectMissing(VlogError):
 class ScratchFull(VlogError):
     code = "SCRATCH_FULL"
     kind = FailureKind.LATER
+    retry_after_s = 30.0
 
 
 class DownloadTimeout(VlogError):
@@ -112,6 +115,13 @@ class DownloadTimeout(VlogError):
 
 class UpstreamFailure(VlogError):
     code = "UPSTREAM_FAILURE"
+
+
+class Drained(VlogError):
+    """The worker is being stopped on purpose; what is stored stays, the rest is somebody else's at once."""
+
+    code = "DRAINED"
+    kind = FailureKind.LATER
 
 
 class InternalTransient(VlogError):

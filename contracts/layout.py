@@ -7,8 +7,10 @@ from contracts.ids import ObjectKey, VideoId
 MASTER = "master.m3u8"
 MPD = "manifest.mpd"
 THUMBNAIL = "thumbnail.jpg"
+STORYBOARD = "storyboard.vtt"
 PLAYLIST = "playlist.m3u8"
 INIT = "init.mp4"
+TIMELINE = "timeline.json"  # of a sound track, while it grows: its segments are not all of one length
 
 # Anything else is stored without an extension: a name never reaches ffmpeg as a hint.
 KNOWN_EXTENSIONS = frozenset(
@@ -43,3 +45,7 @@ def segment_index(name: str) -> int | None:
     """Read the number out of a segment's name or key; None for anything else."""
     match = _SEGMENT.search(name)
     return int(match.group(1)) if match else None
+
+
+def sheet_name(index: int) -> str:
+    return f"storyboard_{index:03d}.jpg"

@@ -62,6 +62,8 @@ class AudioFacts(Message):
     default: bool = False
     start_s: str = "0"
     duration_s: float = 0.0
+    packets: int = 0  # counted, not declared
+    end_s: float = 0.0  # end of the last sound, measured from the video's start; 0 when it is not known
 
 
 class SourceFacts(Message):
@@ -125,6 +127,13 @@ class Span(Message):
     segments: int
 
 
+class Capacity(Message):
+    """What could encode right now: a hint for cutting, never a promise."""
+
+    workers: int = 1
+    slots: int = 2
+
+
 class ToneMap(StrEnum):
     NONE = "none"
     ZSCALE = "zscale"
@@ -169,6 +178,8 @@ class TranscodePlan(Message):
     skipped: tuple[str, ...] = ()
     audio: tuple[PlannedAudio, ...] = ()
     spans: tuple[Span, ...]
+    lists: tuple[tuple[str, ...], ...] = ()  # qualities that share one decode, the earliest wanted first
+    window: int = 4  # steps of one list that are scheduled at a time
     encoding: Encoding = Encoding()
     ffmpeg: str = ""  # the build every rendition is pinned to
     notes: tuple[str, ...] = ()  # decisions worth telling a person
@@ -211,3 +222,15 @@ class AudioRendition(Message):
     @property
     def duration_s(self) -> float:
         return sum(duration * count for duration, count in self.segment_durations) / self.timescale
+
+
+class AudioTimeline(Message):
+    """How long the stored segments of a track are: what a growing playlist is written from. Only ever longer."""
+
+    timescale: int = 48_000
+    segment_durations: tuple[tuple[int, int], ...] = ()  # as in AudioRendition
+    whole: bool = False  # nothing more will come; whole and empty is a track that gave no sound
+
+    @property
+    def segments(self) -> int:
+        return sum(count for _, count in self.segment_durations)

@@ -58,6 +58,11 @@ class StepName(StrEnum):
     MASTER_PLAYLIST = "master_playlist"
     PUBLISH = "publish"
     FINALIZE = "finalize"
+    STORYBOARD = "storyboard"  # after the job's end: never its `current_step`
+
+
+# Steps that run when their job has ended: lines of its history that change nothing on it.
+AFTER_THE_END = frozenset({StepName.STORYBOARD})
 
 
 class StepOutcome(StrEnum):

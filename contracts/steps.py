@@ -31,6 +31,7 @@ class TranscodeRequest(Message):
     job_id: JobId
     slug: str
     source_key: ObjectKey
+    source_size_bytes: int = 0
     output: str = "r1"  # folder of this job's renditions: r1, r2, …
     qualities: tuple[str, ...] = ()  # empty: the whole ladder
     owner: str = ""
@@ -54,6 +55,7 @@ class StepRequest(Message):
     job_id: JobId
     video_id: VideoId
     generation: int = 0  # scheduled anew without a failure: drained, paused, told to wait
+    tries_before: int = 0  # real tries that earlier generations, or the list it was split from, have used
 
     @property
     def step_key(self) -> str:
@@ -77,6 +79,7 @@ class StepFailure(Message):
     sentence: str
     detail: str = ""  # the tail of stderr
     retry_after_s: float = 0.0  # for `later`
+    attempt: int = 1  # Temporal's, within the generation that failed
 
 
 class Probe(StepRequest):
@@ -102,6 +105,24 @@ class MakeThumbnail(StepRequest):
 class MadeThumbnail(Message):
     key: ObjectKey
     at_s: float
+
+
+class MakeStoryboard(StepRequest):
+    """Ask for the small pictures that a player shows above its time line."""
+
+    step = StepName.STORYBOARD
+    source_key: ObjectKey
+    slug: str
+    video: VideoFacts
+    encoding: Encoding
+    duration_s: float  # of what was published: the cues cover it
+    ffmpeg: str = ""
+
+
+class MadeStoryboard(Message):
+    sheets: int
+    tiles: int
+    interval_s: float
 
 
 class EncodeAudio(StepRequest):
@@ -144,7 +165,7 @@ class TranscodeSpan(StepRequest):
 
     @property
     def step_key(self) -> str:
-        names = ",".join(r.quality for r in self.renditions)
+        names = ",".join(r.quality + (f".{r.generation}" if r.generation else "") for r in self.renditions)
         return f"transcode:{self.span.first_segment}+{self.span.segments}:{names}"
 
     @property
@@ -156,10 +177,23 @@ class TranscodeSpan(StepRequest):
         return self.span
 
 
+class EncodeList(Message):
+    """Ask for every span of a list of qualities; on long videos a child workflow's input."""
+
+    job: TranscodeRequest
+    video: VideoFacts
+    grid: Grid
+    spans: tuple[Span, ...]
+    renditions: tuple[PlannedRendition, ...]
+    encoding: Encoding
+    window: int  # how many of its steps are scheduled at a time
+    alone: bool
+    ffmpeg: str = ""
+
+
 class TranscodedSpan(Message):
-    complete: bool
-    segments: int  # how many of the span's segments every quality of the list now has
-    encoded_frames: int = 0  # what this attempt spent, for the redo counters
+    segments: int  # how many of the span's segments this attempt had to make
+    encoded_frames: int = 0  # what it spent on them
 
 
 class VerifyRenditions(StepRequest):
@@ -170,11 +204,22 @@ class VerifyRenditions(StepRequest):
     output: str
     plan: TranscodePlan
     audio: tuple[EncodedAudio, ...] = ()
+    again: bool = False  # after a rendition was started anew
+
+    @property
+    def step_key(self) -> str:
+        return "verify:again" if self.again else "verify"
+
+
+class BrokenRendition(Message):
+    quality: str
+    sentence: str
 
 
 class VerifiedRenditions(Message):
     video: tuple[VideoRendition, ...]
     audio: tuple[AudioRendition, ...] = ()
+    broken: tuple[BrokenRendition, ...] = ()  # not whole: never listed in a manifest
 
 
 class WriteManifests(StepRequest):

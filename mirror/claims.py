@@ -25,6 +25,7 @@ class StepClaim:
     started_at: datetime
     qualities: tuple[str, ...] = ()
     span: Span | None = None
+    tries_before: int = 0  # of earlier generations, as the workflow counts them
     max_attempts: int = 3  # of this generation's retry policy; 0: without end
     queue: str = ""
     scheduled_at: datetime | None = None

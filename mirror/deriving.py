@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from contracts.states import QualityStatus, StepName, StepOutcome
+from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome
 from mirror.tables import Job, JobStep, QualityProgressRow
 
 ORDER = {step: place for place, step in enumerate(StepName)}
@@ -81,7 +81,7 @@ def picture_quality(row: QualityProgressRow, steps: Sequence[JobStep]) -> Qualit
     # A batch that was split leaves two keys for the same span: the further one counts.
     spans: dict[int, tuple[int, float]] = {}
     for step in mine:
-        segments, percent = _span_progress(step, row.quality)
+        segments, percent = span_progress(step, row.quality)
         before = spans.get(step.first_segment or 0, (0, 0.0))
         whole = step.segments or row.segments_total or 0
         spans[step.first_segment or 0] = (max(before[0], segments), max(before[1], percent * whole / 100))
@@ -109,7 +109,7 @@ def _finished(step: JobStep) -> tuple[float, str]:
 
 
 def _phase(running: Sequence[JobStep]) -> StepName | None:
-    names = {step.step for step in running}
+    names = {step.step for step in running} - AFTER_THE_END
     if StepName.TRANSCODE in names:  # sound and picture run beside it; people wait for this
         return StepName.TRANSCODE
     return max(names, key=ORDER.__getitem__, default=None)
@@ -133,7 +133,8 @@ def _fraction(name: StepName, job: Job, steps: Sequence[JobStep], qualities: Seq
     return min(1.0, sum(step.percent for step in mine) / (100 * expected)) if expected else 0.0
 
 
-def _span_progress(step: JobStep, quality: str) -> tuple[int, float]:
+def span_progress(step: JobStep, quality: str) -> tuple[int, float]:
+    """Tell how many of its segments, and how many percent, a transcode step has of one quality."""
     if step.outcome is StepOutcome.COMPLETED:
         return (step.segments or 0, 100.0)
     for entry in step.progress.get("qualities", ()):

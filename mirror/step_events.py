@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from contracts.errors import GpuBusy, ScratchFull
+from contracts.errors import Drained, GpuBusy, ScratchFull
 from contracts.states import EventLevel, StepOutcome
 from mirror.events import Event
 from mirror.tables import JobStep
 
-# Codes that mean "busy, not broken": they cost no attempt.
-LATER_CODES = frozenset({GpuBusy.code, ScratchFull.code})
+# Codes that mean "not now", not "broken": they cost no attempt.
+LATER_CODES = frozenset({GpuBusy.code, ScratchFull.code, Drained.code})
 
 
 def quality_event(event: str, job_id: int, quality: str) -> Event:
@@ -21,6 +21,11 @@ def started_event(step: JobStep) -> Event:
     """Tell of the job's first claim."""
     fields = {"worker_id": step.worker_id, "worker_name": step.worker_name}
     return Event("job.started", step.job_id, f"{step.worker_name or step.worker_id} started.", fields)
+
+
+def playable_event(job_id: int) -> Event:
+    """Tell that people can begin to watch, while the rest is still encoded."""
+    return Event("video.playable", job_id, "It can be watched from the start while it is encoded.")
 
 
 def lost_event(step: JobStep) -> Event:
@@ -37,6 +42,8 @@ def end_event(step: JobStep) -> Event:
             return _of(step, "step.retrying", step.error_message, EventLevel.WARNING)
         case StepOutcome.FAILED:
             return _of(step, "step.failed", step.error_message, EventLevel.ERROR)
+        case StepOutcome.PARTIAL if step.error_code == Drained.code:
+            return _of(step, "aborted:shutdown", step.error_message)
         case StepOutcome.PARTIAL if step.error_code in LATER_CODES:
             return _of(step, "job.retry_later", step.error_message, EventLevel.WARNING)
         case _:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import and_, case, func, select, update
+from sqlalchemy import and_, case, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from contracts.errors import CANCELLED
@@ -83,7 +83,8 @@ async def fail_job(s: WriteSession, request: FailJob) -> bool:
     )
     await s.execute(
         update(QualityProgressRow)
-        .where(QualityProgressRow.job_id == job.id, QualityProgressRow.status == QualityStatus.IN_PROGRESS)
+        .where(QualityProgressRow.job_id == job.id)
+        .where(QualityProgressRow.status.in_([QualityStatus.PENDING, QualityStatus.IN_PROGRESS]))
         .values(status=QualityStatus.FAILED, error_message=why)
     )
     await _close_steps(s, job.id, StepOutcome.CANCELLED, now)
@@ -131,7 +132,7 @@ async def _keep_failed_claim(s: WriteSession, job: Job, request: FailJob, now: d
     failed = await s.execute(
         select(JobStep)
         .where(JobStep.job_id == job.id, JobStep.outcome.in_(outcomes))
-        .where(JobStep.step_key.startswith(key, autoescape=True))
+        .where(JobStep.step_key == key if key else true())
         .order_by(for_good.desc(), JobStep.started_at.desc(), JobStep.id.desc())
         .limit(1)
     )

@@ -10,16 +10,17 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select, update
 
 from contracts.media import SourceFacts, TranscodePlan
-from contracts.states import QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
+from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
 from contracts.steps import StepProgress
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim, WorkerIdentity
 from mirror.cleaning import clean, jsonable, sentence, tail
 from mirror.deriving import JobPicture, latest_attempts, picture_job, picture_quality
 from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
 from mirror.locking import database_now, lock_job
+from mirror.playable import is_playable
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
-from mirror.step_events import end_event, lost_event, quality_event, started_event
+from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
 from mirror.writes_media import put_facts, put_plan
 from mirror.writes_workers import unless_disabled
@@ -74,7 +75,8 @@ async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdent
         _add_detail(row, news)
         return False
     if has_ended(job) and not _is_late_history(job, row, news):
-        return False
+        # That a step runs after the end is no news to the job; how it ends will be.
+        return job.completed_at is not None and row is None and claim.step in AFTER_THE_END
     events: list[Event] = []
     if row is None:
         row = _new_row(claim, siblings, worker, now)
@@ -103,9 +105,14 @@ def _add_detail(row: JobStep, news: StepNews) -> None:
 
 
 def _is_late_history(job: Job, row: JobStep | None, news: StepNews) -> bool:
-    """Tell a step that ended well moments before its job did: its line belongs in the history, and only there."""
-    done = news.end is not None and news.end.outcome is StepOutcome.COMPLETED
-    return job.completed_at is not None and row is None and done
+    """Tell a step whose line belongs in the history, and only there.
+
+    It ended well moments before its job did, or it runs after the end: then a failure is a line as well. Only ended
+    attempts become rows: nobody would ever close one that was left running.
+    """
+    if job.completed_at is None or row is not None or news.end is None:
+        return False
+    return news.end.outcome is StepOutcome.COMPLETED or news.claim.step in AFTER_THE_END
 
 
 def _new_row(claim: StepClaim, siblings: list[JobStep], worker: WorkerIdentity, now: datetime) -> JobStep:
@@ -115,6 +122,7 @@ def _new_row(claim: StepClaim, siblings: list[JobStep], worker: WorkerIdentity, 
         last = max(older, key=lambda step: (step.generation, step.attempt))
         # A generation ends without a failure unless its last attempt says otherwise: drained, paused, told to wait.
         before = last.tries if last.outcome is StepOutcome.FAILED else last.tries - 1
+    before = max(before, claim.tries_before)
     return JobStep(
         job_id=claim.job_id,
         step=claim.step,
@@ -199,7 +207,27 @@ async def _record_job(
         job.processed_by_worker_id = row.worker_id
         job.processed_by_worker_name = row.worker_name
     await _apply_claim(s, job, picture, now)
-    return events
+    return events + await _announce_playable(s, job, steps, row, now)
+
+
+async def _announce_playable(
+    s: WriteSession, job: Job, steps: list[JobStep], row: JobStep, now: datetime
+) -> list[Event]:
+    """Say once, and for good, that people can begin to watch; from then on the video is public, as at its end."""
+    if row.step not in (StepName.AUDIO, StepName.TRANSCODE) or not job.plan:
+        return []
+    known = await s.execute(select(Video.playable_at).where(Video.id == job.video_id))
+    if known.scalar_one_or_none() is not None:
+        return []
+    if not is_playable(TranscodePlan.model_validate(job.plan), steps):
+        return []
+    first = await s.execute(
+        update(Video)
+        .where(Video.id == job.video_id, Video.playable_at.is_(None))
+        .values(playable_at=now, published_at=func.coalesce(Video.published_at, now), updated_at=now)
+        .returning(Video.id)
+    )
+    return [playable_event(job.id)] if first.first() is not None else []
 
 
 def _apply_quality(quality: QualityProgressRow, steps: list[JobStep], now: datetime) -> list[Event]:

@@ -1,9 +1,10 @@
-"""Children that outlived their supervisor, where the kernel does not end them with it (or had no time to).
+"""What a killed `up` leaves behind: half-written files, and children where the kernel does not end them with it.
 
 Each running child is noted with who it is, not only its pid: a reused pid is never stopped.
 """
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -28,6 +29,20 @@ async def stop_leftovers(folder: Path) -> list[str]:
         stopped.append(name)
         strike_child(folder, name)
     return stopped
+
+
+def clear_unfinished(storage: Path) -> int:
+    """Remove scratch and half-written uploads, and count them. Only for a storage that nobody else uses.
+
+    Whoever wrote them was killed: no row names them, and a repeated step begins with a scratch of its own.
+    """
+    left = [*(storage / "scratch").glob("*"), *(storage / "uploads").glob(".*")]
+    for path in left:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return len(left)
 
 
 def _still_running(folder: Path) -> list[tuple[str, int, signal.Signals]]:

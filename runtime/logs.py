@@ -69,7 +69,7 @@ def configure_logs(settings: Settings, process: str) -> None:
         root.addHandler(handler)
     root.setLevel(settings.log_level.upper())
     logging.captureWarnings(True)
-    for chatty in ("httpx", "httpcore", "asyncio", "sqlalchemy.engine"):
+    for chatty in ("httpx", "httpcore", "asyncio", "sqlalchemy.engine", "alembic.runtime.plugins"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 

@@ -4,6 +4,7 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -21,11 +22,22 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
+def _known_storage(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise ValueError("storage is a folder for now, written like file:///srv/vlog.")
+    return url
+
+
 Home = Annotated[Path, AfterValidator(_absolute)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Slots = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 Minutes = Annotated[float, Field(gt=0)]
+StorageUrl = Annotated[str, AfterValidator(_known_storage)]
+Preset = Literal[
+    "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
+]
 Ladder = Annotated[tuple[Rung, ...], NoDecode, BeforeValidator(parse_ladder)]
 
 
@@ -48,7 +60,7 @@ class Settings(BaseSettings):
     database_url: str | None = None
     temporal_address: str | None = None
     temporal_namespace: str = "default"
-    storage_url: str | None = None
+    storage_url: StorageUrl | None = None
     ffmpeg: str | None = None
     api_url: str | None = None  # for commands on another machine; unset, the service of this home is asked
 
@@ -57,9 +69,11 @@ class Settings(BaseSettings):
     worker_admin_secret: SecretStr | None = None  # registration; falls back to admin_secret
 
     # How videos are made.
-    preset: str = "medium"
+    preset: Preset = "medium"
     crf: float = Field(default=22.0, ge=0, le=51)
     segment_seconds: float = Field(default=6.0, ge=1, le=30)
+    span_seconds: float = Field(default=120.0, ge=4, le=3600)
+    share_decode: Literal["auto", "never"] = "auto"
     ladder: Ladder = LADDER
     max_upload_size: ByteSize = ByteSize(100 * 1024**3)
 

@@ -26,7 +26,7 @@ from runtime.home import (
     write_secrets,
 )
 from runtime.joining import asyncpg_url, default_storage_url
-from runtime.leftovers import stop_leftovers
+from runtime.leftovers import clear_unfinished, stop_leftovers
 from runtime.one_shot import run_to_end
 from runtime.ports import Reserved, reserve
 from runtime.postgres import EmbeddedPostgres
@@ -128,6 +128,7 @@ class Stack:
             make_private(self._home / name)
         for name in await stop_leftovers(self._home / "pids"):
             log.warning("stopped what an earlier run had left running", child=name)
+        await self._tidy()
         secrets = read_secrets(self._home) or make_secrets()
         database_url = await self._database(secrets)
         write_secrets(self._home, secrets)  # after the database has learned them: see make_secrets
@@ -138,6 +139,14 @@ class Stack:
         self._own = [self._child(program) for program in self._programs(self.settings, self.run, self._workers)]
         await asyncio.gather(*(child.start() for child in self._own))
         return self.run
+
+    async def _tidy(self) -> None:
+        """Clear what a killed run left half-written, where all who write are ours and ended: embedded throughout."""
+        named = self.settings
+        if named.database_url or named.temporal_address or named.storage_url:
+            return  # workers of another machine, or of this one, may be in the middle of their work
+        if left := await asyncio.to_thread(clear_unfinished, self._home / "storage"):
+            log.info("removed what an earlier run had left unfinished", files=left)
 
     async def _database(self, secrets: Secrets) -> str:
         if self.settings.database_url:

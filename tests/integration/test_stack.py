@@ -83,12 +83,16 @@ async def test_two_homes_run_side_by_side(tmp_path: Path) -> None:
 
 
 async def test_what_is_named_is_used_and_nothing_of_its_kind_started(tmp_path: Path) -> None:
-    names = {"database_url": "postgres://db.example/x", "temporal_address": "t.example:7233", "storage_url": "s3://b/p"}
+    names = {
+        "database_url": "postgres://db.example/x",
+        "temporal_address": "t.example:7233",
+        "storage_url": "file:///b/p",
+    }
     async with servers_alone(tmp_path, **names) as stack:
         assert stack.children == {}
         assert stack.run and stack.run.database_url == "postgresql+asyncpg://db.example/x"
         assert stack.run.temporal_address == "t.example:7233" and stack.run.temporal_ui_url is None
-        assert stack.run.storage_url == "s3://b/p"
+        assert stack.run.storage_url == "file:///b/p"
     assert not (tmp_path / "postgres").exists() and not (tmp_path / "temporal").exists()
 
 

@@ -84,11 +84,11 @@ def test_what_runs_is_joined(tmp_path: Path) -> None:
 
 def test_what_is_named_wins_over_what_runs(tmp_path: Path) -> None:
     write_run(tmp_path, a_run())
-    named = Settings(home=tmp_path, database_url="postgres://db/x", temporal_address="t:1", storage_url="s3://b/p")
+    named = Settings(home=tmp_path, database_url="postgres://db/x", temporal_address="t:1", storage_url="file:///b/p")
     joined = resolve(named)
     assert joined.database_url == "postgresql+asyncpg://db/x"
     assert (joined.temporal_address, joined.temporal_namespace) == ("t:1", "default")
-    assert joined.storage_url == "s3://b/p"
+    assert joined.storage_url == "file:///b/p"
     assert joined.temporal_ui_url is None and not joined.embedded_temporal
 
 

@@ -104,11 +104,19 @@ def test_a_wrong_value_is_named_without_being_repeated(monkeypatch: pytest.Monke
         {"max_retry_attempts": 0},
         {"stall_seconds": 0},
         {"log_level": "loud"},
+        {"preset": "fastest"},
     ],
 )
 def test_values_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
         load_settings(**wrong)
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/prefix", "/srv/vlog", "file://nas/vlog", "file:vlog", "vlog"])
+def test_storage_that_we_cannot_open_is_said_at_once(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"VLOG_STORAGE_URL: .*file:///"):
+        load_settings(storage_url=url)
+    assert load_settings(storage_url="file:///srv/vlog", preset="veryslow").storage_url == "file:///srv/vlog"
 
 
 def test_minutes_may_be_fractions(monkeypatch: pytest.MonkeyPatch) -> None:
