@@ -1,0 +1,240 @@
+"""Command lines for ffmpeg. The only importer of ffmpeg-python, which describes graphs here and runs nothing.
+
+ffmpeg-python sorts the options of a file by name; ffmpeg does not mind their order.
+"""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import ffmpeg
+
+from contracts.layout import INIT, PLAYLIST
+from contracts.media import Encoding, FrameRate, Grid, PlannedRendition
+from contracts.steps import EncodeAudio, TranscodeSpan
+from media import filters
+from media.sniff import SAFE_INPUT
+from media.tools import Ffmpeg
+
+_SOUND_LEAD_S = 10  # sound before the picture is cut away anyway; so long before, its time stamp is wrong
+_SEEK_MARGIN_S = 1  # deinterlacing and the grid want some pictures before the first one that counts
+
+
+def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, *, first_segment: int) -> list[str]:
+    """Encode the span's segments from `first_segment` on, each rendition into `output/<quality>/`.
+
+    Makes those folders: ffmpeg would not. Segments appear there under their final names only when they are whole.
+    """
+    grid, span = request.grid, request.span
+    last = min(span.first_segment + span.segments, grid.segments)
+    if not span.first_segment <= first_segment < last:
+        raise ValueError("the first segment lies outside the span")
+    first_frame = first_segment * grid.segment_frames
+    frames = min(last * grid.segment_frames, grid.frames) - first_frame
+    # One thread each when steps share the machine: two of them then fill two cores without getting in each other's way.
+    threads = {} if request.alone else {"threads": 1}
+
+    video = _input(source, threads, **_seek(request, first_frame))[str(request.video.stream)]
+    video = _chain(
+        video,
+        filters.on_grid(request.video, grid, first_frame, frames, deinterlace=request.encoding.deinterlace),
+    )
+    outputs = []
+    for index, rung in enumerate(request.renditions):
+        (output / rung.quality).mkdir(parents=True, exist_ok=True)
+        if index == 0:
+            video = _chain(video, filters.to_largest(request.video, request.encoding, rung.width, rung.height))
+        else:
+            video = _chain(video, filters.to_smaller(rung.width, rung.height))
+        mine = video
+        if index + 1 < len(request.renditions):
+            # One decode for the whole list: each rung hands its picture on to the next smaller one.
+            halves = video.filter_multi_output("split", 2)
+            mine, video = halves[0], halves[1]
+        outputs.append(_video_output(mine, output / rung.quality, rung, request, threads, first_segment, frames))
+    limits = [] if request.alone else ["-filter_complex_threads", "1"]
+    return _compile(tool, ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0], *limits)
+
+
+def _seek(request: TranscodeSpan, first_frame: int) -> dict[str, Any]:
+    """Start reading a little before the first picture, when the source can seek and there is anything to skip."""
+    # Timestamps stay as they are in the file: the grid is counted from the stream's start, wherever we begin.
+    timing: dict[str, Any] = {"copyts": None}
+    at = Fraction(first_frame) / request.grid.frame_rate.fraction - _SEEK_MARGIN_S
+    if request.video.seekable and at > 0:
+        timing |= {
+            "ss": f"{float(Fraction(request.video.start_s) + at):.6f}",
+            # -ss counts from the file's start unless told that it is a time stamp.
+            "seek_timestamp": 1,
+            # The trim filter cuts exactly; ffmpeg's own cut adds the start time twice and leaves nothing.
+            "noaccurate_seek": None,
+        }
+    return timing
+
+
+def _video_output(
+    video: Any,
+    folder: Path,
+    rung: PlannedRendition,
+    request: TranscodeSpan,
+    threads: dict[str, int],
+    first_segment: int,
+    frames: int,
+) -> Any:
+    grid, rate = request.grid, request.grid.frame_rate
+    return video.output(
+        f"file:{folder / PLAYLIST}",
+        **_encoder(rung, request.encoding, grid, frames),
+        **threads,
+        # One tick per picture: every time stamp is a whole number on the grid.
+        enc_time_base=f"{rate.den}:{rate.num}",
+        # The grid is laid by the filters; ffmpeg must neither drop nor repeat.
+        fps_mode="passthrough",
+        # negative_cts_offsets: picture n is shown at n/fps with no edit list, which hls.js does not read.
+        **_segments(folder, grid, first_segment, "+frag_discont+negative_cts_offsets", early_s=0.01),
+    )
+
+
+def _encoder(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int) -> dict[str, Any]:
+    return {
+        "c:v": rung.encoder,
+        "preset": encoding.preset,
+        # High is decoded by everything made since 2010.
+        "profile:v": "high",
+        # Constant quality under a cap: spans restart a bit rate's control and pay for it, a quality's they do not.
+        "crf": f"{encoding.crf:g}",
+        "maxrate": f"{rung.video_kbps}k",
+        "bufsize": f"{2 * rung.video_kbps}k",
+        # A closed group of pictures per segment, so that segments stand alone …
+        "g": grid.segment_frames,
+        # … cut at our boundaries in every rung …
+        "force_key_frames": f"expr:not(mod(n,{grid.segment_frames}))",
+        # … and nowhere else: x264 adds keyframes at scene cuts, and the rungs would stop matching.
+        "sc_threshold": 0,
+        # Halves the reordering, and with it the lateness that players built on ffmpeg see in negative offsets.
+        "x264-params": "b-pyramid=none",
+        # The count is decided by the plan; one picture more would start a segment of its own.
+        "frames:v": frames,
+        "color_primaries": "bt709",
+        "color_trc": "bt709",
+        "colorspace": "bt709",
+        "color_range": "tv",
+    }
+
+
+def audio(tool: Ffmpeg, source: Path, output: Path, request: EncodeAudio) -> list[str]:
+    """Encode one track, whole, into segments in `output/`."""
+    track = _input(source, {}, copyts=None)[str(request.audio.stream)]
+    # Sound is measured from the picture's start, so that both begin together.
+    track = track.filter("asetpts", f"PTS-({request.video_start_s}/TB)")
+    # One wrong time stamp must not become days of silence: such pieces are left out, wherever they come …
+    end_s = f"{request.grid.duration_s + filters.SOUND_MARGIN_S:.6f}"
+    track = track.filter("aselect", f"not(lt(t,-{_SOUND_LEAD_S})+gte(t,{end_s}))")
+    # … and the piece that crosses the end is cut at it.
+    track = track.filter("atrim", end=end_s)
+    # First to our rate alone, for `first_pts` counts samples of what comes in.
+    track = track.filter("aresample", "48000")
+    # Fills gaps with silence. The encoder puts 1024 samples before the first: starting at 1024 lets them begin at 0.
+    track = track.filter("aresample", "48000", **{"async": 1, "first_pts": 1024})
+    out = track.output(
+        f"file:{output / PLAYLIST}",
+        **{"c:a": "aac", "b:a": f"{request.audio.kbps}k"},
+        # 5.1 and the like are mixed down; every browser plays stereo.
+        ac=request.audio.channels,
+        **_segments(output, request.grid, 0, "+frag_discont", early_s=0.0),
+    )
+    # Without it ffmpeg fails when two thirds of a track cannot be decoded; the rest is better than no video.
+    return _compile(tool, out, "-max_error_rate", "1")
+
+
+def _segments(folder: Path, grid: Grid, first_segment: int, movflags: str, *, early_s: float) -> dict[str, Any]:
+    seconds = float(filters.segment_seconds(grid)) - early_s
+    return {
+        "f": "hls",
+        "map_metadata": -1,  # whatever the source says about itself stays with the source
+        "map_chapters": -1,
+        # ffmpeg would shift everything so that no time stamp is negative: two pictures off the grid.
+        "avoid_negative_ts": "disabled",
+        # A hair less than a segment: the muxer cuts at the first keyframe after it, which is the boundary.
+        "hls_time": f"{seconds:.6f}",
+        "hls_list_size": 0,
+        # temp_file: a segment gets its name when it is whole, so that one can be trusted to be one.
+        "hls_flags": "temp_file+independent_segments",
+        "hls_segment_type": "fmp4",
+        # frag_discont: a segment's time is its place on the grid, not its distance from where this process began.
+        # write_btrt=0: the bit rate would differ from span to span, and with it the init segment.
+        "hls_segment_options": f"movflags={movflags}:write_btrt=0",
+        "hls_fmp4_init_filename": INIT,
+        "start_number": first_segment,
+        "hls_segment_filename": f"file:{folder}/seg_%05d.m4s",
+    }
+
+
+def pictures(
+    tool: Ffmpeg,
+    source: Path,
+    stream: int,
+    reading: dict[str, Any],
+    steps: Iterable[filters.Filter],
+    outputs: Sequence[tuple[Iterable[filters.Filter], str, dict[str, Any]]],
+) -> list[str]:
+    """Filter one stream and write it to one or more files (or patterns of files), each with filters of its own."""
+    # One thread: more of them decode ahead, pictures that nobody wants.
+    shared = _chain(_input(source, {"threads": 1}, **reading)[str(stream)], steps)
+    # ffmpeg-python names every use of a filter anew: what two outputs share must be split by name.
+    branches = shared.filter_multi_output("split", len(outputs)) if len(outputs) > 1 else [shared]
+    written = [
+        _chain(branches[place], own).output(f"file:{file}", fps_mode="passthrough", **options)
+        for place, (own, file, options) in enumerate(outputs)
+    ]
+    return _compile(tool, ffmpeg.merge_outputs(*written) if len(written) > 1 else written[0])
+
+
+def sample(
+    tool: Ffmpeg, output_file: Path, *, seconds: float, size: tuple[int, int], rate: FrameRate | None = None
+) -> list[str]:
+    """Make a clip with moving pictures and sound, for whoever has none at hand."""
+    width, height = size
+    pictures = f"size={width}x{height}:rate={rate or FrameRate(num=30)}:duration={seconds}"
+    moving = ffmpeg.input(f"testsrc2={pictures}", f="lavfi")
+    # A tone with a beep every second, so that one hears whether sound and picture keep together.
+    tone = ffmpeg.input(f"sine=frequency=220:beep_factor=4:sample_rate=48000:duration={seconds}", f="lavfi")
+    out = ffmpeg.output(
+        moving,
+        tone,
+        f"file:{output_file}",
+        **{"c:v": "libx264", "c:a": "aac", "b:a": "128k"},
+        preset="ultrafast",  # nobody keeps it, and somebody waits for it
+        crf=20,
+        pix_fmt="yuv420p",
+        movflags="+faststart",
+        f="mp4",
+    )
+    return _compile(tool, out)
+
+
+def decode(tool: Ffmpeg, playlist: Path, stream: str) -> list[str]:
+    """Decode every picture or sample of one of our own playlists and throw it away; the first error ends it."""
+    # Ours, so following it is wanted; still only files.
+    rendition = ffmpeg.input(f"file:{playlist}", protocol_whitelist="file", format_whitelist="hls,mov,mp4")
+    nowhere = rendition[stream].output("pipe:", format="null", fps_mode="passthrough")
+    return _compile(tool, nowhere, "-xerror")
+
+
+def _input(source: Path, threads: dict[str, int], **options: Any) -> Any:
+    # file: keeps a name that looks like an option or a protocol from being taken for one.
+    return ffmpeg.input(f"file:{source}", **SAFE_INPUT, **threads, **options)
+
+
+def _chain(stream: Any, steps: Iterable[filters.Filter]) -> Any:
+    for name, options in steps:
+        stream = stream.filter(name, **options)
+    return stream
+
+
+def _compile(tool: Ffmpeg, outputs: Any, *general: str) -> list[str]:
+    # Errors only, never ask, report four times a second.
+    quiet = ["-y", "-v", "error", "-nostdin", "-nostats", "-progress", "pipe:1", "-stats_period", "0.25"]
+    argv: list[str] = ffmpeg.compile(outputs, cmd=[str(tool.ffmpeg), *quiet, *general])
+    return [str(word) for word in argv]

@@ -1,0 +1,216 @@
+"""Turn ffprobe's words about streams into facts, or into a clear refusal. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from contracts.errors import SourceUnreadable, SourceUnsupported
+from contracts.media import AudioFacts, VideoFacts
+from media import rates
+from media.packets import PacketScan, SoundScan
+
+Stream = dict[str, Any]  # one entry of ffprobe's `streams`
+
+# A seek in these lands on a keyframe at or before the wish. Elsewhere it may land anywhere (MPEG-TS loses pictures).
+_SEEKS_WELL = frozenset({"mov", "mp4", "matroska", "webm"})
+
+# A slideshow shows a picture for seconds, a silent screen stands still for minutes; a broken clock jumps by hours.
+_LONGEST_STILL_S = 600.0
+_LONG_VIDEO_S = 6 * 3600.0
+_SLOWEST_SHOW_S = 60.0
+
+
+def is_audio(stream: Stream) -> bool:
+    known = stream.get("codec_name") not in (None, "unknown", "none")
+    return stream.get("codec_type") == "audio" and known and int(stream.get("channels") or 0) > 0
+
+
+def main_video(streams: list[Stream], has_audio: bool) -> Stream:
+    videos = [
+        stream
+        for stream in streams
+        # Cover art is a video stream of one picture that the file itself marks as an attachment.
+        if stream.get("codec_type") == "video" and not stream.get("disposition", {}).get("attached_pic")
+    ]
+    if not videos and has_audio:
+        raise SourceUnsupported("The file holds sound only; a video needs pictures.")
+    if not videos:
+        raise SourceUnsupported("The file holds no video.")
+    usable = [stream for stream in videos if int(stream.get("width") or 0) > 0 and stream.get("codec_name")]
+    usable = [stream for stream in usable if stream["codec_name"] not in ("unknown", "none")]
+    if not usable:
+        raise SourceUnsupported("The file's video is of a kind that is not known.")
+    return next((stream for stream in usable if stream.get("disposition", {}).get("default")), usable[0])
+
+
+def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> VideoFacts:
+    width, height = int(stream["width"]), int(stream["height"])
+    rotation = _rotation(stream)
+    aspect = _aspect(stream.get("sample_aspect_ratio"))
+    # Pixels are widened or narrowed, lines are never dropped: 720x576 at 16:11 is 1048x576.
+    shown = (max(1, round(width * aspect)), height)
+    constant = pictures.constant_rate()
+    average = rates.parse(stream.get("avg_frame_rate"))
+    if not constant and pictures.timed and pictures.end_s > pictures.first_s:
+        average = Fraction(pictures.packets) / Fraction(pictures.end_s - pictures.first_s).limit_denominator(100_000)
+    nominal = constant or pictures.dense_rate() or rates.parse(stream.get("r_frame_rate")) or average or Fraction(25)
+    start_s = _number(stream.get("start_time"))
+    # A raw stream has no times: its pictures follow each other at the nominal rate.
+    end_s = pictures.end_s - start_s if pictures.timed else pictures.packets / float(nominal)
+    return VideoFacts(
+        stream=int(stream["index"]),
+        codec=stream["codec_name"],
+        width=width,
+        height=height,
+        display_width=shown[1] if rotation in (90, 270) else shown[0],
+        display_height=shown[0] if rotation in (90, 270) else shown[1],
+        rotation=rotation,
+        sample_aspect=f"{aspect.numerator}:{aspect.denominator}",
+        pixel_format=stream.get("pix_fmt", ""),
+        bit_depth=_bit_depth(stream),
+        field_order=stream.get("field_order", "progressive"),
+        color_primaries=stream.get("color_primaries", ""),
+        color_transfer=stream.get("color_transfer", ""),
+        color_space=stream.get("color_space", ""),
+        color_range=stream.get("color_range", ""),
+        frame_rate=rates.message(nominal),
+        average_rate=rates.message((average or nominal).limit_denominator(100_000)),
+        variable_rate=pictures.timed and constant is None,
+        start_s=stream["start_time"] if start_s else "0",
+        packets=pictures.packets,
+        end_s=round(max(end_s, 1 / float(nominal)), 6),
+        keyframe_gap_s=round(pictures.keyframe_gap_s, 6),
+        seekable=bool(_SEEKS_WELL & set(format_name.split(","))),
+    )
+
+
+def check_times(facts: VideoFacts, pictures: PacketScan, sound: Iterable[SoundScan]) -> None:
+    """Refuse pictures whose time stamps jump: one wrong one would become days of a standing picture."""
+    if not pictures.timed:
+        return
+    # One picture for a whole concert is a video; that much sound in the file is the proof.
+    heard_s = max((track.length_s for track in sound), default=0.0)
+    still_s = max(pictures.longest_gap_s, pictures.first_s - _number(facts.start_s))
+    if still_s > max(_LONGEST_STILL_S, heard_s * 1.01 + 1):
+        raise SourceUnreadable(
+            f"The file is damaged: its timestamps jump by {_long(still_s)} between two pictures.",
+            detail=f"{facts.packets} pictures in {facts.end_s:.0f} seconds",
+        )
+    if facts.end_s > max(_LONG_VIDEO_S, heard_s * 1.01 + 1) and facts.end_s / facts.packets > _SLOWEST_SHOW_S:
+        raise SourceUnreadable(
+            f"The file is damaged: its timestamps jump so that {facts.packets} pictures last {_long(facts.end_s)}.",
+        )
+
+
+def _long(seconds: float) -> str:
+    for unit, name in ((86400, "days"), (3600, "hours")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 60:.0f} minutes"
+
+
+def tracks(
+    streams: list[Stream], sound: Mapping[int, SoundScan], video: VideoFacts
+) -> tuple[tuple[AudioFacts, ...], list[str]]:
+    """Describe the audio tracks that hold anything, and say which ones do not."""
+    kept: list[AudioFacts] = []
+    told: list[str] = []
+    for number, stream in enumerate((one for one in streams if int(one["index"]) in sound), start=1):
+        found = sound[int(stream["index"])]
+        if found.packets:
+            end_s = max(0.0, found.end_s - _number(video.start_s))
+            kept.append(audio_facts(stream).model_copy(update={"packets": found.packets, "end_s": round(end_s, 6)}))
+        else:
+            told.append(f"Audio track {number} ({stream['codec_name']}) is empty and is left out.")
+    return tuple(kept), told
+
+
+def audio_facts(stream: Stream) -> AudioFacts:
+    tags = {key.lower(): value for key, value in stream.get("tags", {}).items()}
+    language = str(tags.get("language") or "und")
+    return AudioFacts(
+        stream=int(stream["index"]),
+        codec=stream["codec_name"],
+        channels=int(stream["channels"]),
+        sample_rate=int(stream.get("sample_rate") or 0),
+        layout=stream.get("channel_layout", ""),
+        language=language if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", language) else "und",
+        title=_plain(str(tags.get("title") or ""))[:100],
+        default=bool(stream.get("disposition", {}).get("default")),
+        start_s=stream["start_time"] if _number(stream.get("start_time")) else "0",
+        duration_s=_declared_s(stream) or 0.0,
+    )
+
+
+def seconds_lost(format_s: object, stream: Stream, facts: VideoFacts, has_audio: bool) -> float:
+    """Compare what the file promises with what it holds; refuse one that is cut short, return the seconds lost."""
+    declared_s = _declared_s(stream)
+    if declared_s is None and not has_audio:
+        # With sound the file's length may be the sound's, which may well be longer.
+        declared_s = _number(format_s) or None
+    if declared_s is None:
+        return 0.0
+    lost_s = declared_s - facts.end_s
+    few = 2 / float(facts.frame_rate.fraction)
+    if lost_s > few and (lost_s > declared_s * 0.1 or lost_s > max(0.5, declared_s * 0.01)):
+        raise SourceUnreadable(
+            f"The file is cut short: only {facts.end_s:.1f} of {declared_s:.1f} seconds are there.",
+            detail=f"{facts.packets} pictures found",
+        )
+    return lost_s if lost_s > few else 0.0
+
+
+def _declared_s(stream: Stream) -> float | None:
+    if duration_s := _number(stream.get("duration")):
+        return duration_s
+    tags = {key.lower(): value for key, value in stream.get("tags", {}).items()}
+    # Matroska keeps each track's length in a tag: 00:00:03.000000000
+    match = re.fullmatch(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)", str(tags.get("duration", "")))
+    if not match:
+        return None
+    length_s = int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3])
+    return max(0.0, length_s - _number(stream.get("start_time"))) or None
+
+
+def warnings(facts: VideoFacts, lost_s: float) -> list[str]:
+    told = []
+    if lost_s:
+        told.append(f"The last {lost_s:.2f} seconds that the file promises are missing.")
+    if facts.rotation % 90:
+        told.append(f"The picture is turned by {facts.rotation} degrees, which is no quarter turn.")
+    return told
+
+
+def _rotation(stream: Stream) -> int:
+    for side in stream.get("side_data_list", []):
+        if "rotation" in side:
+            return round(_number(side["rotation"])) % 360
+    return 0
+
+
+def _aspect(text: str | None) -> Fraction:
+    try:
+        aspect = Fraction((text or "1:1").replace(":", "/"))
+    except (ValueError, ZeroDivisionError):
+        return Fraction(1)
+    return aspect if Fraction(1, 10) <= aspect <= 10 else Fraction(1)  # N/A is 0:1
+
+
+def _bit_depth(stream: Stream) -> int:
+    if bits := int(_number(stream.get("bits_per_raw_sample"))):
+        return bits
+    match = re.search(r"(?:p|gray|gbrp)(9|10|12|14|16)(?:le|be)?$", stream.get("pix_fmt", ""))
+    return int(match[1]) if match else 8
+
+
+def _number(value: object) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return 0.0
+    return number if abs(number) < 1e9 else 0.0  # also refuses NaN and infinity
+
+
+def _plain(text: str) -> str:
+    return "".join(character for character in text if character.isprintable()).strip()

@@ -1,0 +1,162 @@
+"""Read the time of every picture and sound once, without decoding, in constant memory: counted, not declared."""
+
+import heapq
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from media import rates
+
+_REORDER = 64  # packets come in decoding order; no codec shuffles further than 16 pictures
+_TICKS = 100_000  # gaps are counted in hundredths of a millisecond: coarser, 60 fps looks like 59.94
+_LONG_GAP = _TICKS  # a second: longer ones tell nothing about the rate
+
+
+@dataclass
+class _Fit:
+    """Does the n-th picture lie on the n-th tick of this rate?"""
+
+    rate: float
+    worst: float = 0.0
+
+    def see(self, index: int, since_start_s: float) -> None:
+        off = abs(since_start_s * self.rate - index)
+        if off > self.worst:
+            self.worst = off
+
+
+@dataclass
+class PacketScan:
+    """What the packets of one video stream say."""
+
+    candidates: tuple[Fraction, ...]
+    packets: int = 0
+    first_s: float = 0.0
+    last_s: float = 0.0
+    end_s: float = 0.0  # end of the last picture, as the container says; 0 when it does not
+    keyframe_gap_s: float = 0.0
+    longest_gap_s: float = 0.0  # between two pictures, or how long the last one stays
+    _heap: list[float] = field(default_factory=list)
+    _gaps: Counter[int] = field(default_factory=Counter)
+    _fits: list[_Fit] = field(default_factory=list)
+    _keyframe_s: float | None = None
+    _shown: int = 0
+    _latest: tuple[float, float] = (float("-inf"), 0.0)
+
+    def __post_init__(self) -> None:
+        self._fits = [_Fit(float(rate)) for rate in self.candidates]
+
+    def see(self, line: str) -> None:
+        """Take one line of ffprobe: `pts_time,duration_time,flags`."""
+        words = line.split(",")
+        if len(words) < 3 or "D" in words[2]:
+            return  # D: an edit list cuts this picture away
+        self.packets += 1
+        try:
+            pts = float(words[0])
+        except ValueError:
+            return  # raw streams have no times; the count is all there is
+        try:
+            duration = float(words[1])
+        except ValueError:
+            duration = 0.0
+        self._latest = max(self._latest, (pts, duration))
+        if "K" in words[2]:
+            if self._keyframe_s is not None:
+                self.keyframe_gap_s = max(self.keyframe_gap_s, pts - self._keyframe_s)
+            self._keyframe_s = pts
+        heapq.heappush(self._heap, pts)
+        if len(self._heap) > _REORDER:
+            self._show(heapq.heappop(self._heap))
+
+    def close(self) -> None:
+        while self._heap:
+            self._show(heapq.heappop(self._heap))
+        if not self._shown:
+            return
+        pts, duration = self._latest
+        if self._keyframe_s is not None:
+            self.keyframe_gap_s = max(self.keyframe_gap_s, pts - self._keyframe_s)
+        self.end_s = pts + (duration or self.usual_gap_s)
+        self.longest_gap_s = max(self.longest_gap_s, self.end_s - pts)
+
+    def _show(self, pts: float) -> None:
+        if not self._shown:
+            self.first_s = pts
+        else:
+            self.longest_gap_s = max(self.longest_gap_s, pts - self.last_s)
+            self._gaps[min(_LONG_GAP, round((pts - self.last_s) * _TICKS))] += 1
+        for fit in self._fits:
+            fit.see(self._shown, pts - self.first_s)
+        self.last_s = pts
+        self._shown += 1
+
+    @property
+    def timed(self) -> bool:
+        return self._shown > 0
+
+    @property
+    def usual_gap_s(self) -> float:
+        """The most frequent distance between two pictures."""
+        if self._gaps:
+            return self._gaps.most_common(1)[0][0] / _TICKS
+        return float(1 / self.candidates[0]) if self.candidates else 0.04
+
+    def constant_rate(self) -> Fraction | None:
+        """Name the rate whose ticks hold every picture exactly once, if there is one."""
+        length_s = self.end_s - self.first_s
+        for rate, fit in zip(self.candidates, self._fits, strict=True):
+            # Under half a tick everywhere: rounding to the nearest tick neither drops nor repeats a picture.
+            if fit.worst < 0.45 and abs(length_s * float(rate) - self.packets) < 1.5:
+                return rate
+        return None
+
+    def dense_rate(self) -> Fraction | None:
+        """Estimate the rate of a variable video's busiest parts: the rate at which few pictures are lost."""
+        total = sum(self._gaps.values())
+        seen = 0
+        for gap, count in sorted(self._gaps.items()):
+            seen += count
+            if gap > 0 and seen > total * 0.05:
+                return rates.at_least(Fraction(_TICKS, gap))
+        return None
+
+
+@dataclass
+class SoundScan:
+    """What the packets of one audio stream say."""
+
+    packets: int = 0
+    length_s: float = 0.0  # all packets end to end: no jump between them makes it longer
+    end_s: float = 0.0  # end of the last one, by the container's clock
+
+    def see(self, line: str) -> None:
+        self.packets += 1
+        words = line.split(",")
+        try:
+            duration = float(words[1])
+            self.length_s += duration
+            self.end_s = max(self.end_s, float(words[0]) + duration)
+        except (ValueError, IndexError):
+            return  # no times; the count is what matters
+
+
+async def scan(chunks: AsyncIterator[bytes], streams: Mapping[int, PacketScan | SoundScan]) -> None:
+    """Feed ffprobe's output, `stream_index,pts_time,duration_time,flags`, to the scans of its streams."""
+    rest = b""
+    by_name = {str(index): found for index, found in streams.items()}
+
+    def see(line: bytes) -> None:
+        index, _, words = line.decode("ascii", "replace").partition(",")
+        if found := by_name.get(index):
+            found.see(words)
+
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            see(line)
+    see(rest)
+    for found in streams.values():
+        if isinstance(found, PacketScan):
+            found.close()

@@ -1,0 +1,199 @@
+"""Decide what to make of a source: sizes, grid, sound, tool. Pure but for the list of tools it is given."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from contracts.errors import SourceUnsupported
+from contracts.media import (
+    LADDER,
+    AudioFacts,
+    Capacity,
+    Encoding,
+    Grid,
+    PlannedAudio,
+    PlannedRendition,
+    Rung,
+    SourceFacts,
+    Span,
+    ToneMap,
+    TranscodePlan,
+    VideoFacts,
+)
+from media import rates
+from media.filters import SOUND_MARGIN_S
+from media.spans import choose_lists, choose_spans
+from media.tools import ENCODERS, Ffmpeg, Toolbox
+
+_INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
+_TONE_FILTERS: dict[ToneMap, frozenset[str]] = {
+    ToneMap.NONE: frozenset(),
+    ToneMap.SCALE: frozenset({"scale:out_transfer"}),
+    ToneMap.ZSCALE: frozenset({"zscale", "tonemap"}),
+}
+_HDR_TRANSFERS = frozenset({"smpte2084", "arib-std-b67"})
+_LANGUAGES = {
+    "eng": "English", "en": "English", "deu": "Deutsch", "ger": "Deutsch", "de": "Deutsch", "fra": "Français",
+    "fre": "Français", "fr": "Français", "spa": "Español", "es": "Español", "ita": "Italiano", "it": "Italiano",
+    "por": "Português", "pt": "Português", "nld": "Nederlands", "nl": "Nederlands", "pol": "Polski", "pl": "Polski",
+    "jpn": "日本語", "ja": "日本語", "zho": "中文", "chi": "中文", "zh": "中文", "kor": "한국어", "ko": "한국어",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    ladder: tuple[Rung, ...] = LADDER
+    segment_seconds: float = 6.0
+    preset: str = "medium"
+    crf: float = 22.0
+    span_seconds: float = 120.0
+    share_decode: bool = True
+
+
+def make_plan(
+    facts: SourceFacts,
+    options: PlanOptions,
+    tools: Toolbox,
+    wanted: tuple[str, ...] = (),
+    capacity: Capacity | None = None,
+) -> TranscodePlan:
+    """Plan every rendition of a video; `wanted` names some qualities instead of the whole ladder."""
+    capacity = capacity or Capacity()
+    rungs, skipped = choose_rungs(facts.video, options.ladder, wanted)
+    grid, notes = make_grid(facts.video, options.segment_seconds)
+    renditions = tuple(
+        PlannedRendition(quality=rung.name, width=width, height=height, video_kbps=rung.video_kbps)
+        for rung, (width, height) in rungs
+    )
+    # A source that cannot seek is decoded from its start for every span: cutting would cost more than it gives.
+    whole = (Span(first_segment=0, segments=grid.segments),)
+    spans = choose_spans(grid, capacity, options.span_seconds) if facts.video.seekable else whole
+    hdr = facts.video.color_transfer in _HDR_TRANSFERS
+    tool, tone_map = _choose_tool(tools, facts, hdr)
+    audible = tuple(track for track in facts.audio if track.codec in tool.decoders)
+    if hdr:
+        how = {ToneMap.ZSCALE: "with zscale", ToneMap.SCALE: "without zscale, roughly", ToneMap.NONE: "not at all"}
+        notes.append(f"HDR ({facts.video.color_transfer}) is mapped to SDR {how[tone_map]}.")
+    interlaced = facts.video.field_order in _INTERLACED
+    if interlaced:
+        notes.append("Interlaced pictures are deinterlaced.")
+    notes += _audio_notes(facts.audio, audible, grid)
+    notes.append(f"Encoded by ffmpeg {tool.version} from {tool.origin}.")
+    return TranscodePlan(
+        grid=grid,
+        renditions=renditions,
+        skipped=skipped,
+        audio=_plan_audio(audible, max(rung.audio_kbps for rung, _ in rungs)),
+        spans=spans,
+        lists=choose_lists(renditions, spans, grid, capacity, share=options.share_decode),
+        window=max(4, 2 * capacity.slots),
+        encoding=Encoding(preset=options.preset, crf=options.crf, deinterlace=interlaced, tone_map=tone_map),
+        ffmpeg=tool.build,
+        notes=tuple(notes),
+    )
+
+
+def choose_rungs(
+    video: VideoFacts, ladder: tuple[Rung, ...], wanted: tuple[str, ...] = ()
+) -> tuple[list[tuple[Rung, tuple[int, int]]], tuple[str, ...]]:
+    """Choose rungs by the short side, never larger than the source; name those left out for their size."""
+    short_side = min(video.display_width, video.display_height)
+    ladder = tuple(sorted(ladder, key=lambda rung: rung.short_side, reverse=True))
+    skipped = tuple(rung.name for rung in ladder if rung.short_side > short_side)
+    fitting = [rung for rung in ladder if rung.short_side <= short_side]
+    if not fitting:
+        # Smaller than the whole ladder: one rung at its own size, at the lowest rung's rates.
+        # Rounded down: 359 must not become the 360p that it is too small for.
+        width, height = (max(2, side // 2 * 2) for side in (video.display_width, video.display_height))
+        own_side = min(width, height)
+        own = ladder[-1].model_copy(update={"name": f"{own_side}p", "short_side": own_side})
+        return [(own, (width, height))], skipped
+    if wanted:
+        known = {rung.name for rung in ladder}
+        if unknown := [name for name in wanted if name not in known]:
+            raise SourceUnsupported(f"There is no quality called {', '.join(unknown)}.")
+        # Of larger qualities than the source has, the largest that it does have is the nearest to the wish.
+        fitting = [rung for rung in fitting if rung.name in wanted] or fitting[:1]
+        skipped = tuple(name for name in skipped if name in wanted)
+    return [(rung, rung_size(video, rung.short_side)) for rung in fitting], skipped
+
+
+def rung_size(video: VideoFacts, short_side: int) -> tuple[int, int]:
+    """Scale the upright picture to a short side; even numbers, for 4:2:0 halves them."""
+    width, height = video.display_width, video.display_height
+    scale = Fraction(short_side, min(width, height))
+    return (_even(width * scale), _even(short_side)) if width >= height else (_even(short_side), _even(height * scale))
+
+
+def _even(length: int | Fraction) -> int:
+    return max(2, round(Fraction(length) / 2) * 2)
+
+
+def make_grid(video: VideoFacts, segment_seconds: float) -> tuple[Grid, list[str]]:
+    """Lay the frame grid that all renditions share."""
+    nominal = video.frame_rate.fraction
+    notes = []
+    if video.variable_rate:
+        rate = rates.at_least(max(nominal, video.average_rate.fraction))
+        notes.append(f"A variable frame rate (average {float(video.average_rate.fraction):.3f}) becomes {rate} fps.")
+    else:
+        rate = rates.capped(nominal)
+        if rate != nominal:
+            notes.append(f"{float(nominal):.3f} fps becomes {float(rate):.3f}.")
+    exact = not video.variable_rate and rate == nominal
+    frames = video.packets if exact else max(1, round(video.end_s * float(rate)))
+    segment_frames = max(1, round(Fraction(segment_seconds).limit_denominator(1000) * rate))
+    return Grid(frame_rate=rates.message(rate), frames=frames, segment_frames=segment_frames), notes
+
+
+def _choose_tool(tools: Toolbox, facts: SourceFacts, hdr: bool) -> tuple[Ffmpeg, ToneMap]:
+    """Choose a build that decodes the picture; among those one that decodes most tracks, then maps HDR best."""
+    tools.pick(decoder=facts.video.codec)  # refuses, naming what is missing, when there is none
+    able = [tool for tool in tools.tools if not tool.lacks(facts.video.codec, (), ENCODERS)]
+    ways = (ToneMap.NONE, ToneMap.SCALE, ToneMap.ZSCALE) if hdr else (ToneMap.NONE,)
+
+    def tone_map(tool: Ffmpeg) -> ToneMap:
+        return next(way for way in reversed(ways) if tool.filters >= _TONE_FILTERS[way])
+
+    def worth(tool: Ffmpeg) -> tuple[int, int]:
+        heard = sum(track.codec in tool.decoders for track in facts.audio)
+        return heard, ways.index(tone_map(tool))
+
+    best = max(able, key=worth)  # the first of equals: the preferred one
+    return best, tone_map(best)
+
+
+def _audio_notes(tracks: tuple[AudioFacts, ...], audible: tuple[AudioFacts, ...], grid: Grid) -> list[str]:
+    """Say what of the sound is not in the video."""
+    notes = [
+        f"Audio track {number} ({track.codec}) is left out: no ffmpeg here can decode it with this picture."
+        for number, track in enumerate(tracks, start=1)
+        if track not in audible
+    ]
+    for track in audible:
+        over_s = track.end_s - grid.duration_s
+        if over_s > SOUND_MARGIN_S:
+            notes.append(f"The sound of stream {track.stream} goes on for {over_s:.1f} s after the picture; it is cut.")
+    return notes
+
+
+def _plan_audio(tracks: tuple[AudioFacts, ...], kbps: int) -> tuple[PlannedAudio, ...]:
+    """Plan one rendition per track; exactly one is the default, and no two have the same name."""
+    default = next((index for index, track in enumerate(tracks) if track.default), 0)
+    planned: list[PlannedAudio] = []
+    for index, track in enumerate(tracks):
+        plain = "Main" if index == 0 else f"Track {index + 1}"
+        name = track.title or _LANGUAGES.get(track.language.lower(), plain)
+        if any(other.name == name for other in planned):
+            name = f"{name} ({index + 1})"
+        planned.append(
+            PlannedAudio(
+                track=index,
+                stream=track.stream,
+                kbps=kbps,
+                language=track.language,
+                name=name,
+                default=index == default,
+                start_s=track.start_s,
+            )
+        )
+    return tuple(planned)

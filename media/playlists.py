@@ -1,0 +1,72 @@
+"""Read our own HLS back: enough of the format to check what was published."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import OutputIncomplete
+
+_ATTRIBUTE = re.compile(r'([A-Z0-9-]+)=("[^"]*"|[^,]*)')
+
+
+@dataclass(frozen=True)
+class MediaPlaylist:
+    folder: Path
+    init: Path
+    segments: tuple[tuple[Path, float], ...]
+    target_s: int
+
+
+@dataclass(frozen=True)
+class Variant:
+    attributes: dict[str, str]
+    path: Path
+
+
+def attributes(line: str) -> dict[str, str]:
+    return {key: value.strip('"') for key, value in _ATTRIBUTE.findall(line.partition(":")[2])}
+
+
+def read_master(path: Path) -> tuple[list[Variant], list[Variant]]:
+    """Read a master playlist as (video variants, sound renditions)."""
+    videos, sounds = [], []
+    lines = _lines(path)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line.startswith("#EXT-X-STREAM-INF:"):
+            videos.append(Variant(attributes(line), path.parent / following))
+        elif line.startswith("#EXT-X-MEDIA:"):
+            found = attributes(line)
+            sounds.append(Variant(found, path.parent / found["URI"]))
+    if not videos:
+        raise OutputIncomplete("The master playlist lists no video.")
+    return videos, sounds
+
+
+def read_media(path: Path) -> MediaPlaylist:
+    """Read a finished media playlist."""
+    lines = _lines(path)
+    if "#EXT-X-ENDLIST" not in lines:
+        raise OutputIncomplete("A playlist has no end.")
+    init, target_s, seconds = "", 0, 0.0
+    segments = []
+    for line in lines:
+        if line.startswith("#EXT-X-MAP:"):
+            init = attributes(line)["URI"]
+        elif line.startswith("#EXT-X-TARGETDURATION:"):
+            target_s = int(line.partition(":")[2])
+        elif line.startswith("#EXTINF:"):
+            seconds = float(line.partition(":")[2].split(",")[0])
+        elif not line.startswith("#"):
+            segments.append((path.parent / line, seconds))
+    if not init or not segments:
+        raise OutputIncomplete("A playlist lists no media.")
+    return MediaPlaylist(path.parent, path.parent / init, tuple(segments), target_s)
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise OutputIncomplete(f"The playlist {path.parent.name}/{path.name} is missing.")
+    lines = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+    if lines[:1] != ["#EXTM3U"]:
+        raise OutputIncomplete(f"{path.name} is not a playlist.")
+    return lines

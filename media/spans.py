@@ -1,0 +1,49 @@
+"""How the work on one video is cut: into spans of time, and into lists of qualities that share one decode.
+
+Cutting buys spreading over workers, not speed on one machine: one process with one decode fills two cores
+within 2 % of the limit. So a short video on a lone worker stays whole.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from contracts.media import Capacity, Grid, PlannedRendition, Span
+
+SHORT_S = 90.0  # on a lone worker, below this a video is one span
+LONG_S = 120.0  # above this the lowest rung runs ahead, so that the video plays early
+LEAST_SEGMENTS = 2  # a span costs a process and a seek: it must be worth them
+
+
+def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float) -> tuple[Span, ...]:
+    """Cut so that every free slot has work and all end at about the same time."""
+    if capacity.workers <= 1 and grid.duration_s <= SHORT_S:
+        return (Span(first_segment=0, segments=grid.segments),)
+    segment_s = grid.seconds(grid.segment_frames)
+    per_span = max(LEAST_SEGMENTS, round(span_seconds / segment_s))
+    wanted = -(-grid.segments // per_span)
+    # A multiple of the slots, so that the last round is as full as the first …
+    wanted = -(-wanted // capacity.slots) * capacity.slots
+    # … unless the spans would become too short for that.
+    count = max(1, min(wanted, grid.segments // LEAST_SEGMENTS))
+    return evenly(grid.segments, count)
+
+
+def evenly(segments: int, count: int) -> tuple[Span, ...]:
+    """Cut into `count` runs whose lengths differ by one segment at most."""
+    edges = [segments * n // count for n in range(count + 1)]
+    return tuple(Span(first_segment=a, segments=b - a) for a, b in pairwise(edges))
+
+
+def choose_lists(
+    renditions: Sequence[PlannedRendition], spans: Sequence[Span], grid: Grid, capacity: Capacity, *, share: bool
+) -> tuple[tuple[str, ...], ...]:
+    """Say which qualities are encoded together; the first list is the one that makes the video playable."""
+    names = tuple(rendition.quality for rendition in renditions)
+    lowest = names[-1]
+    starved = capacity.workers > 1 and len(spans) * 2 <= capacity.slots
+    if not share or starved:
+        # A decode each costs a quarter more work, but idle workers cost nothing.
+        return tuple((name,) for name in reversed(names))
+    if grid.duration_s > LONG_S and len(names) > 1:
+        return ((lowest,), names[:-1])
+    return (names,)

@@ -1,0 +1,156 @@
+"""Take a clip all the way to a published stream on disk, without storage or Temporal: only media/."""
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.layout import INIT, MASTER, MPD, PLAYLIST, segment_name
+from contracts.media import AudioRendition, SourceFacts, TranscodePlan, VideoRendition
+from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan, VerifiedRenditions
+from media import commands, encoder, manifests
+from media.bandwidth import measure
+from media.boxes import SegmentFacts, read_init
+from media.planning import PlanOptions, make_plan
+from media.probe import probe
+from media.tools import Ffmpeg, Toolbox
+from media.verify import check_audio_segment, check_video_segment
+
+PREFIX = "videos/clip/"
+STALL_S = 30.0
+IDS = {"job_id": JobId(1), "video_id": VideoId(1), "source_key": ObjectKey("uploads/1")}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A clip, what is known of it and what is to be made of it."""
+
+    source: Path
+    facts: SourceFacts
+    plan: TranscodePlan
+    tool: Ffmpeg
+
+    def span(self, *, alone: bool = True) -> TranscodeSpan:
+        return TranscodeSpan(
+            **IDS,
+            slug="clip",
+            output="r1",
+            video=self.facts.video,
+            grid=self.plan.grid,
+            span=self.plan.spans[0],
+            renditions=self.plan.renditions,
+            encoding=self.plan.encoding,
+            alone=alone,
+            ffmpeg=self.plan.ffmpeg,
+        )
+
+    def audio(self, track: int) -> EncodeAudio:
+        start_s = self.facts.video.start_s
+        planned = self.plan.audio[track]
+        return EncodeAudio(**IDS, prefix=f"{PREFIX}r1/", audio=planned, grid=self.plan.grid, video_start_s=start_s)
+
+    def thumbnail(self) -> MakeThumbnail:
+        return MakeThumbnail(**IDS, slug="clip", video=self.facts.video, encoding=self.plan.encoding)
+
+
+async def prepare(tools: Toolbox, source: Path, options: PlanOptions) -> Work:
+    facts = await probe(tools, source)
+    plan = make_plan(facts, options, tools)
+    return Work(source, facts, plan, tools.pick(build=plan.ffmpeg))
+
+
+async def run(argv: list[str]) -> encoder.Progress:
+    last = encoder.Progress()
+    async with aclosing(encoder.run(argv, stall_s=STALL_S)) as reports:
+        async for report in reports:
+            last = report
+    return last
+
+
+async def transcode(work: Work, output: Path, *, first_segment: int = 0, alone: bool = True) -> encoder.Progress:
+    request = work.span(alone=alone)
+    return await run(commands.transcode(work.tool, work.source, output, request, first_segment=first_segment))
+
+
+def checked(work: Work, folder: Path, *, first_segment: int = 0) -> list[SegmentFacts]:
+    """Check every segment of one rendition from `first_segment` on; they must all be there."""
+    init = read_init((folder / INIT).read_bytes())
+    grid = work.plan.grid
+    found = range(first_segment, grid.segments)
+    return [check_video_segment(folder / segment_name(index), init, grid, index) for index in found]
+
+
+async def publish(work: Work, root: Path) -> Path:
+    """Encode picture and sound, write the manifests, and return the master playlist."""
+    base = root / PREFIX
+    output = base / "r1"
+    await transcode(work, output)
+    videos = [_video(work, output / planned.quality, planned.quality) for planned in work.plan.renditions]
+    sounds = []
+    for planned in work.plan.audio:
+        folder = output / f"audio_{planned.track}"
+        folder.mkdir(parents=True)
+        await run(commands.audio(work.tool, work.source, folder, work.audio(planned.track)))
+        sounds.append(_sound(work, folder, planned.track))
+    renditions = VerifiedRenditions(video=tuple(videos), audio=tuple(sounds))
+    for video in videos:
+        (root / video.prefix / PLAYLIST).write_text(manifests.media_playlist_video(video))
+    for sound in sounds:
+        segment_s = videos[0].segment_frames / videos[0].frame_rate.fraction
+        (root / sound.prefix / PLAYLIST).write_text(manifests.media_playlist_audio(sound, segment_s))
+    (base / MPD).write_text(manifests.dash_manifest(renditions, PREFIX))
+    (base / MASTER).write_text(manifests.master_playlist(renditions, PREFIX))
+    return base / MASTER
+
+
+def _video(work: Work, folder: Path, quality: str) -> VideoRendition:
+    planned = next(one for one in work.plan.renditions if one.quality == quality)
+    init = read_init((folder / INIT).read_bytes())
+    segments = checked(work, folder)
+    sizes = [segment.size_bytes for segment in segments]
+    peak, average = measure(sizes, [segment.duration / init.timescale for segment in segments])
+    grid = work.plan.grid
+    return VideoRendition(
+        quality=quality,
+        prefix=f"{PREFIX}r1/{quality}/",
+        width=init.width,
+        height=init.height,
+        codec=planned.codec,
+        codecs=init.codecs,
+        bitrate_kbps=planned.video_kbps,
+        frame_rate=grid.frame_rate,
+        timescale=init.timescale,
+        frame_duration=int(init.timescale / grid.frame_rate.fraction),
+        segment_frames=grid.segment_frames,
+        frames=grid.frames,
+        size_bytes=sum(sizes),
+        peak_bandwidth=peak,
+        average_bandwidth=average,
+    )
+
+
+def _sound(work: Work, folder: Path, track: int) -> AudioRendition:
+    planned = work.plan.audio[track]
+    init = read_init((folder / INIT).read_bytes())
+    segments: list[SegmentFacts] = []
+    while (path := folder / segment_name(len(segments))).is_file():
+        expected = segments[-1].tfdt + segments[-1].duration if segments else None
+        segments.append(check_audio_segment(path, init, expected))
+    durations = [segment.duration for segment in segments]
+    sizes = [segment.size_bytes for segment in segments]
+    peak, average = measure(sizes, [duration / init.timescale for duration in durations])
+    return AudioRendition(
+        track=track,
+        prefix=f"{PREFIX}r1/audio_{track}/",
+        codecs=init.codecs,
+        language=planned.language,
+        name=planned.name,
+        default=planned.default,
+        channels=init.channels,
+        timescale=init.timescale,
+        segment_durations=tuple((length, len(list(same))) for length, same in groupby(durations)),
+        size_bytes=sum(sizes),
+        peak_bandwidth=peak,
+        average_bandwidth=average,
+    )

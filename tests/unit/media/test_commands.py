@@ -1,0 +1,171 @@
+"""The words of each command line that everything depends on."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.media import Encoding, FrameRate, Grid, PlannedAudio, PlannedRendition, Span, ToneMap, VideoFacts
+from contracts.steps import EncodeAudio, TranscodeSpan
+from media import commands, sniff
+from tests.support.media_facts import tool, video
+
+NTSC = Grid(frame_rate=FrameRate(num=30000, den=1001), frames=730, segment_frames=180)
+IDS = {"job_id": JobId(1), "video_id": VideoId(1), "source_key": ObjectKey("uploads/1.mp4")}
+RUNGS = (
+    PlannedRendition(quality="720p", width=1280, height=720, video_kbps=2500),
+    PlannedRendition(quality="360p", width=640, height=360, video_kbps=600),
+)
+
+
+def request(
+    picture: VideoFacts | None = None, *, alone: bool = True, encoding: Encoding | None = None
+) -> TranscodeSpan:
+    return TranscodeSpan(
+        **IDS,
+        slug="a",
+        output="r1",
+        video=picture or video(),
+        grid=NTSC,
+        span=Span(first_segment=0, segments=5),
+        renditions=RUNGS,
+        encoding=encoding or Encoding(),
+        alone=alone,
+    )
+
+
+def after(argv: list[str], option: str) -> list[str]:
+    return [value for word, value in pairwise(argv) if word == option]
+
+
+def graph(argv: list[str]) -> str:
+    return after(argv, "-filter_complex")[0]
+
+
+def made(tmp_path: Path, first_segment: int = 0, **changes: object) -> list[str]:
+    wanted = request(**changes)  # type: ignore[arg-type]
+    return commands.transcode(tool(), Path("/data/in.mp4"), tmp_path, wanted, first_segment=first_segment)
+
+
+def test_the_source_is_opened_as_a_file_and_as_nothing_else(tmp_path: Path) -> None:
+    argv = made(tmp_path)
+    assert argv[0] == "/opt/first/ffmpeg"
+    assert after(argv, "-i") == ["file:/data/in.mp4"]
+    assert after(argv, "-protocol_whitelist") == ["file"]
+    assert after(argv, "-format_whitelist") == [sniff.FORMATS]
+    assert argv.index("-format_whitelist") < argv.index("-i")
+
+
+def test_progress_is_reported_four_times_a_second(tmp_path: Path) -> None:
+    argv = made(tmp_path)
+    assert after(argv, "-progress") == ["pipe:1"] and after(argv, "-stats_period") == ["0.25"]
+    assert "-nostats" in argv and "-nostdin" in argv
+
+
+def test_one_decode_and_each_rung_from_the_one_above(tmp_path: Path) -> None:
+    words = graph(made(tmp_path))
+    assert words.count("[0:0]") == 1
+    assert words.index("w=1280") < words.index("split=2") < words.index("w=640")
+    assert "fps=fps=30000/1001:round=near:start_time=0" in words
+    assert "tpad=stop=2:stop_mode=clone" in words
+    assert "trim=end_pts=730:start_pts=0" in words
+
+
+def test_keyframes_segments_and_caps(tmp_path: Path) -> None:
+    argv = made(tmp_path)
+    for option, values in {
+        "-g": ["180", "180"],
+        "-force_key_frames": ["expr:not(mod(n,180))"] * 2,
+        "-sc_threshold": ["0", "0"],
+        "-x264-params": ["b-pyramid=none"] * 2,
+        "-crf": ["22", "22"],
+        "-maxrate": ["2500k", "600k"],
+        "-bufsize": ["5000k", "1200k"],
+        "-enc_time_base": ["1001:30000"] * 2,
+        "-fps_mode": ["passthrough"] * 2,
+        "-frames:v": ["730", "730"],
+        "-avoid_negative_ts": ["disabled"] * 2,
+        "-hls_time": ["5.996000"] * 2,
+        "-hls_flags": ["temp_file+independent_segments"] * 2,
+        "-hls_segment_options": ["movflags=+frag_discont+negative_cts_offsets:write_btrt=0"] * 2,
+        "-hls_fmp4_init_filename": ["init.mp4"] * 2,
+        "-start_number": ["0", "0"],
+        "-hls_segment_filename": [f"file:{tmp_path}/{rung.quality}/seg_%05d.m4s" for rung in RUNGS],
+    }.items():
+        assert after(argv, option) == values, option
+    assert (tmp_path / "720p").is_dir() and (tmp_path / "360p").is_dir()
+
+
+def test_a_resumed_span_seeks_to_a_second_before_and_counts_on(tmp_path: Path) -> None:
+    argv = made(tmp_path, 3, picture=video(start_s="13.745000"))
+    assert after(argv, "-ss") == ["30.763000"]  # 13.745 + 540 frames of 1001/30000 s, less one second
+    assert after(argv, "-seek_timestamp") == ["1"] and "-noaccurate_seek" in argv and "-copyts" in argv
+    assert after(argv, "-start_number") == ["3", "3"] and after(argv, "-frames:v") == ["190", "190"]
+    assert "setpts=expr=PTS-(13.745000/TB)" in graph(argv)
+    assert "trim=end_pts=730:start_pts=540" in graph(argv)
+    assert "start_time" not in graph(argv)
+
+
+def test_a_source_that_seeks_badly_is_decoded_from_its_start(tmp_path: Path) -> None:
+    argv = made(tmp_path, 3, picture=video(seekable=False))
+    assert "-ss" not in argv
+    assert "trim=end_pts=730:start_pts=540" in graph(argv)
+
+
+@pytest.mark.parametrize("first_segment", [-1, 5, 99])
+def test_a_segment_outside_the_span_is_a_mistake(tmp_path: Path, first_segment: int) -> None:
+    with pytest.raises(ValueError, match="outside"):
+        made(tmp_path, first_segment)
+
+
+def test_threads_are_left_to_ffmpeg_only_when_it_is_alone(tmp_path: Path) -> None:
+    assert "-threads" not in made(tmp_path)
+    shared = made(tmp_path, alone=False)
+    assert after(shared, "-threads") == ["1", "1", "1"]  # the decoder and each encoder
+    assert after(shared, "-filter_complex_threads") == ["1"]
+
+
+def test_interlaced_and_hdr_sources_get_their_filters(tmp_path: Path) -> None:
+    assert "bwdif" not in graph(made(tmp_path))
+    assert "bwdif" in graph(made(tmp_path, encoding=Encoding(deinterlace=True)))
+    hdr = video(color_transfer="smpte2084", color_primaries="bt2020", color_space="bt2020nc")
+    words = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.ZSCALE)))
+    assert "tin=smpte2084" in words and "tonemap=desat=0:tonemap=mobius" in words
+    rough = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.SCALE)))
+    assert "out_transfer=bt709" in rough and "zscale" not in rough
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"color_space": "smpte170m"}, "in_color_matrix=smpte170m:out_color_matrix=bt709"),
+        ({"color_space": "", "width": 640, "height": 480}, "in_color_matrix=smpte170m:out_color_matrix=bt709"),
+        ({"color_range": "pc"}, "in_range=full:out_range=limited"),
+    ],
+)
+def test_colours_are_converted_where_the_source_differs(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+    assert words in graph(made(tmp_path, picture=video().model_copy(update=changes)))
+
+
+def test_untagged_high_definition_is_taken_as_it_is(tmp_path: Path) -> None:
+    assert "color_matrix" not in graph(made(tmp_path, picture=video(color_space="")))
+
+
+def test_sound_is_measured_from_the_pictures_start() -> None:
+    planned = PlannedAudio(track=0, stream=2, kbps=128)
+    wanted = EncodeAudio(**IDS, prefix="p/", audio=planned, grid=NTSC, video_start_s="0.021000")
+    argv = commands.audio(tool(), Path("/data/in.mkv"), Path("/scratch/a"), wanted)
+    words = graph(argv)
+    assert words.startswith("[0:2]asetpts=PTS-(0.021000/TB)")
+    assert words.endswith("aresample=48000:async=1:first_pts=1024[s4]")
+    assert "atrim=end=25.357667" in words  # 730 pictures of 1001/30000 s, and one second more
+    assert after(argv, "-max_error_rate") == ["1"]
+    assert after(argv, "-hls_segment_options") == ["movflags=+frag_discont:write_btrt=0"]
+    assert (after(argv, "-b:a"), after(argv, "-ac"), after(argv, "-hls_time")) == (["128k"], ["2"], ["6.006000"])
+
+
+def test_the_sample_has_picture_and_sound() -> None:
+    argv = commands.sample(tool(), Path("/tmp/s.mp4"), seconds=20, size=(1920, 1080))
+    assert after(argv, "-i")[0] == "testsrc2=size=1920x1080:rate=30/1:duration=20"
+    assert after(argv, "-i")[1].startswith("sine=")

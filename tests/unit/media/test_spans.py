@@ -1,0 +1,66 @@
+"""Is the work cut so that nobody waits and nothing is cut for nothing?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from media.spans import choose_lists, choose_spans
+
+RUNGS = tuple(
+    PlannedRendition(quality=f"{side}p", width=side * 16 // 9 // 2 * 2, height=side, video_kbps=1000)
+    for side in (1080, 720, 480, 360)
+)
+
+
+def grid(seconds: float, segment_s: float = 6) -> Grid:
+    return Grid(frame_rate=FrameRate(num=30), frames=round(seconds * 30), segment_frames=round(segment_s * 30))
+
+
+@given(st.integers(1, 40_000), st.integers(1, 50), st.integers(1, 200), st.floats(10, 600))
+def test_spans_cover_every_segment_once_and_differ_by_one_at_most(
+    frames: int, workers: int, slots: int, span_s: float
+) -> None:
+    whole = Grid(frame_rate=FrameRate(num=30), frames=frames, segment_frames=180)
+    spans = choose_spans(whole, Capacity(workers=workers, slots=slots), span_s)
+    at = 0
+    for span in spans:
+        assert span.first_segment == at and span.segments >= 1
+        at += span.segments
+    assert at == whole.segments
+    lengths = {span.segments for span in spans}
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_a_short_video_on_a_lone_worker_stays_whole() -> None:
+    assert len(choose_spans(grid(60), Capacity(workers=1, slots=2), 120)) == 1
+    assert choose_lists(RUNGS, choose_spans(grid(60), Capacity(), 120), grid(60), Capacity(), share=True) == (
+        ("1080p", "720p", "480p", "360p"),
+    )
+
+
+def test_a_second_worker_makes_it_worth_cutting() -> None:
+    spans = choose_spans(grid(40, 2), Capacity(workers=2, slots=4), 120)
+    assert [span.segments for span in spans] == [5, 5, 5, 5]
+
+
+def test_a_long_video_fills_every_slot_and_ends_evenly() -> None:
+    for slots in (2, 3, 8, 24):
+        spans = choose_spans(grid(3600), Capacity(workers=2, slots=slots), 120)
+        assert len(spans) % slots == 0
+
+
+def test_the_lowest_rung_of_a_long_video_runs_ahead() -> None:
+    spans = choose_spans(grid(600), Capacity(), 120)
+    assert choose_lists(RUNGS, spans, grid(600), Capacity(), share=True) == (("360p",), ("1080p", "720p", "480p"))
+
+
+def test_idle_workers_or_a_setting_make_lists_of_one_lowest_first() -> None:
+    many = Capacity(workers=10, slots=40)
+    singles = (("360p",), ("480p",), ("720p",), ("1080p",))
+    assert choose_lists(RUNGS, choose_spans(grid(40), many, 120), grid(40), many, share=True) == singles
+    assert choose_lists(RUNGS, choose_spans(grid(600), Capacity(), 120), grid(600), Capacity(), share=False) == singles
+
+
+def test_three_hours_stay_a_few_hundred_steps() -> None:
+    spans = choose_spans(grid(3 * 3600), Capacity(workers=4, slots=8), 120)
+    assert 80 <= len(spans) <= 120
