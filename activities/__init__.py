@@ -1,0 +1,1 @@
+"""One durable step per file: short glue between media, storage and the mirror."""

@@ -1,0 +1,105 @@
+"""Sound, encoded once and whole: cut per span it would click at every seam."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from itertools import groupby
+from pathlib import Path
+
+from temporalio import activity
+
+from activities.pulse import pulsing
+from activities.segments import RenditionFolder, finished_segments
+from contracts.layout import INIT, TIMELINE
+from contracts.media import AudioTimeline
+from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
+from media import commands, encoder, verify
+from media.tools import Toolbox
+from storage.store import Store
+
+TIMELINE_EVERY_S = 1.0
+
+
+class AudioSteps:
+    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float) -> None:
+        self._store, self._tools, self._stall_s = store, tools, stall_s
+
+    @activity.defn
+    async def encode_audio(self, request: EncodeAudio) -> EncodedAudio:
+        """Encode one track and store its segments as they finish.
+
+        Safe to repeat: the whole track is encoded again by the same pinned build, which cuts at the same
+        samples; a segment that is stored already stays, and the timeline never gets shorter. A track that gives
+        no sound has no segments: the video does without it.
+        """
+        tool = self._tools.pick(encoders=("aac",), build=request.ffmpeg or None)
+        work = _TrackWork(self._store, request)
+        name = f"job{request.job_id}-audio{request.audio.track}-g{request.generation}a{activity.info().attempt}"
+        async with (
+            # By the clock too: sound that begins late, or is broken at first, is silent for long.
+            pulsing(lambda: work.progress),
+            self._store.local_file(request.source_key) as source,
+            self._store.scratch(name) as here,
+        ):
+            argv = commands.audio(tool, source, here, request)
+            async with aclosing(encoder.run(argv, stall_s=self._stall_s)) as progress:
+                async for now in progress:
+                    await work.keep_finished(here)
+                    await work.keep_timeline()
+                    share = min(1.0, now.out_time_s / max(request.grid.duration_s, 0.001))
+                    work.progress = StepProgress(percent=round(100 * share, 1), speed=now.speed)
+                    activity.heartbeat(work.progress)
+            await work.keep_finished(here)
+            await work.keep_timeline(whole=True)
+        return work.result()
+
+
+class _TrackWork:
+    def __init__(self, store: Store, request: EncodeAudio) -> None:
+        self._store, self._request = store, request
+        self._folder = RenditionFolder(store, request.prefix)
+        self._durations: list[int] = []
+        self._tfdt: int | None = None  # where the next segment must begin; the first one says itself
+        self._told = 0  # segments that the timeline names
+        self._told_at = 0.0
+        self.progress: StepProgress | None = None
+
+    async def keep_finished(self, here: Path) -> None:
+        """Verify and store what ffmpeg has closed since the last look."""
+        for index, path in await asyncio.to_thread(finished_segments, here, len(self._durations)):
+            if index == 0 and not await asyncio.to_thread(verify.has_samples, path):
+                return  # what ffmpeg writes at the end of a track that gave it nothing
+            init = self._folder.init or await self._folder.keep_init(here / INIT)
+            facts = await asyncio.to_thread(verify.check_audio_segment, path, init, self._tfdt)
+            await self._folder.keep(index, path)
+            self._durations.append(facts.duration)
+            self._tfdt = facts.tfdt + facts.duration
+
+    async def keep_timeline(self, *, whole: bool = False) -> None:
+        """Say how long the stored segments are, for those who watch while it encodes; now and then, and at the end."""
+        now = time.monotonic()
+        if not whole and (len(self._durations) == self._told or now < self._told_at + TIMELINE_EVERY_S):
+            return
+        self._told, self._told_at = len(self._durations), now
+        init = self._folder.init
+        timeline = AudioTimeline(segment_durations=self._runs(), whole=whole)
+        if init is not None:
+            timeline = timeline.model_copy(update={"timescale": init.timescale})
+        key = self._request.prefix + TIMELINE
+        if await self._store.stat(key) is not None:
+            stored = AudioTimeline.model_validate_json(await self._store.read_bytes(key))
+            # Another attempt was further: a playlist that somebody has read must not lose its end.
+            if stored.whole or stored.segments > timeline.segments:
+                return
+        await self._store.put_bytes(key, timeline.model_dump_json().encode())
+
+    def _runs(self) -> tuple[tuple[int, int], ...]:
+        return tuple((length, len(list(run))) for length, run in groupby(self._durations))
+
+    def result(self) -> EncodedAudio:
+        return EncodedAudio(
+            track=self._request.audio.track,
+            prefix=self._request.prefix,
+            segments=len(self._durations),
+            segment_durations=self._runs(),
+        )

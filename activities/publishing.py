@@ -1,0 +1,54 @@
+"""From verified renditions to something a player can open: playlists first, then the names that point at them."""
+
+from temporalio import activity
+
+from contracts.ids import ObjectKey
+from contracts.layout import MASTER, MPD, PLAYLIST, video_prefix
+from contracts.steps import Publish, Published, WriteManifests
+from media import manifests
+from mirror import reads, writes
+from mirror.sessions import Database
+from storage.store import Store
+
+
+class ManifestSteps:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @activity.defn
+    async def write_manifests(self, request: WriteManifests) -> None:
+        """Write each rendition's own playlist into its folder.
+
+        Safe to repeat: the text follows from the request, and nothing points at it yet.
+        """
+        for video in request.renditions.video:
+            await self._put(video.prefix + PLAYLIST, manifests.media_playlist_video(video))
+        picture = request.renditions.video[0]
+        segment_s = picture.segment_frames / picture.frame_rate.fraction
+        for audio in request.renditions.audio:
+            await self._put(audio.prefix + PLAYLIST, manifests.media_playlist_audio(audio, segment_s))
+
+    async def _put(self, key: str, text: str) -> None:
+        await self._store.put_bytes(key, text.encode())
+
+
+class PublishSteps:
+    def __init__(self, store: Store, database: Database) -> None:
+        self._store, self._database = store, database
+
+    @activity.defn
+    async def publish(self, request: Publish) -> Published:
+        """Record the renditions, then put master.m3u8 and manifest.mpd in their place.
+
+        Safe to repeat: rows are upserted, and the manifests are built from the rows, so that renditions
+        of earlier jobs which are still current stay listed. Each file is replaced whole.
+        """
+        async with self._database.write() as session:
+            await writes.record_renditions(session, request.job_id, request.video_id, request.renditions)
+        async with self._database.read() as session:
+            current = await reads.renditions(session, request.video_id)
+        prefix = video_prefix(request.slug)
+        master, mpd = ObjectKey(prefix + MASTER), ObjectKey(prefix + MPD)
+        await self._store.put_bytes(mpd, manifests.dash_manifest(current, prefix).encode())
+        await self._store.put_bytes(master, manifests.master_playlist(current, prefix).encode())
+        return Published(master_key=master, mpd_key=mpd)

@@ -1,0 +1,31 @@
+"""Heartbeats by the clock, for steps that have nothing to count while they wait."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from temporalio import activity
+
+from contracts.steps import StepProgress
+
+EVERY_S = 2.0
+
+
+@asynccontextmanager
+async def pulsing(latest: Callable[[], StepProgress | None] | None = None) -> AsyncIterator[None]:
+    """Beat while the block runs, so that cancellation arrives and a dead worker is noticed.
+
+    `latest` tells the progress so far: Temporal keeps the last beat only, and a bare one would wipe it out.
+    """
+
+    async def beat() -> None:
+        while True:
+            progress = latest() if latest else None
+            activity.heartbeat(*([progress] if progress else []))
+            await asyncio.sleep(EVERY_S)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()

@@ -1,0 +1,128 @@
+"""The step that costs: one span of some qualities, decoded once."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+from temporalio import activity
+
+from activities.pulse import pulsing
+from activities.segments import RenditionFolder, finished_segments
+from contracts.errors import OutputIncomplete
+from contracts.layout import INIT, rendition_prefix
+from contracts.steps import QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan
+from media import commands, encoder, verify
+from media.tools import Toolbox
+from storage.store import Store
+
+
+class TranscodeSteps:
+    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float) -> None:
+        self._store, self._tools, self._stall_s = store, tools, stall_s
+
+    @activity.defn
+    async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
+        """Encode one span and store each segment under its final key as it finishes.
+
+        Safe to repeat: keys are derived from the request and created once; work starts at the first
+        segment that some quality of the list lacks, whoever stored the ones before it.
+        """
+        work = _SpanWork(self._store, request)
+        await work.look()
+        if work.is_whole():
+            return work.result()
+        tool = self._tools.pick(
+            decoder=request.video.codec,
+            encoders=tuple({r.encoder for r in request.renditions}),
+            build=request.ffmpeg or None,
+        )
+        name = f"job{request.job_id}-{request.step_key}-g{request.generation}a{activity.info().attempt}"
+        async with (
+            # By the clock too: a source that cannot seek is decoded for long before the first picture that counts.
+            pulsing(lambda: work.progress(work.speed)),
+            self._store.local_file(request.source_key) as source,
+            self._store.scratch(name) as here,
+        ):
+            argv = commands.transcode(tool, source, here, request, first_segment=work.first_missing)
+            async with aclosing(encoder.run(argv, stall_s=self._stall_s)) as progress:
+                async for now in progress:
+                    await work.keep_finished(here)
+                    work.frames, work.speed = now.frame, now.speed
+                    activity.heartbeat(work.progress(now.speed))
+            await work.keep_finished(here)
+        activity.heartbeat(work.progress(0))
+        if not work.is_whole():
+            raise OutputIncomplete(f"ffmpeg ended after {work.segments} of {request.span.segments} segments.")
+        return work.result()
+
+
+class _SpanWork:
+    """What of a span is done, per quality; counts are of contiguous segments from the span's first."""
+
+    def __init__(self, store: Store, request: TranscodeSpan) -> None:
+        self._request = request
+        self._first = request.span.first_segment
+        self._end = request.span.first_segment + request.span.segments
+        self._folders = {
+            r.quality: RenditionFolder(store, rendition_prefix(request.slug, request.output, r.quality, r.generation))
+            for r in request.renditions
+        }
+        self._next = dict.fromkeys(self._folders, self._first)
+        self.frames = 0
+        self.speed = 0.0
+
+    async def look(self) -> None:
+        for quality, folder in self._folders.items():
+            present = await folder.present()
+            while self._next[quality] < self._end and self._next[quality] in present:
+                self._next[quality] += 1
+        self._made_from = self.first_missing
+        # Everything from the common start on is encoded again for the qualities that were ahead; what they
+        # have stored already wins, so their counters stay where they are.
+        self._watch = dict.fromkeys(self._folders, self.first_missing)
+
+    @property
+    def first_missing(self) -> int:
+        return min(self._next.values())
+
+    @property
+    def segments(self) -> int:
+        return self.first_missing - self._first
+
+    def is_whole(self) -> bool:
+        return self.first_missing >= self._end
+
+    async def keep_finished(self, here: Path) -> None:
+        """Verify and store what ffmpeg has closed since the last look."""
+        for quality, folder in self._folders.items():
+            made = here / quality
+            for index, path in await asyncio.to_thread(finished_segments, made, self._watch[quality]):
+                init = folder.init or await folder.keep_init(made / INIT)
+                await asyncio.to_thread(verify.check_video_segment, path, init, self._request.grid, index)
+                await folder.keep(index, path)
+                await asyncio.to_thread(path.unlink)  # the stored name is a link to the same bytes
+                self._watch[quality] = index + 1
+                self._next[quality] = max(self._next[quality], index + 1)
+
+    def progress(self, speed: float) -> StepProgress:
+        total = self._request.span.segments
+        grid = self._request.grid
+        frames = sum(grid.frames_in(s) for s in range(self._made_from, self._end)) or 1
+        share = (self._made_from - self._first + min(1.0, self.frames / frames) * (self._end - self._made_from)) / total
+        return StepProgress(
+            percent=round(100 * share, 1),
+            frames=self.frames,
+            speed=speed,
+            qualities=tuple(
+                QualityProgress(
+                    quality=quality,
+                    segments_total=total,
+                    segments_completed=upto - self._first,
+                    percent=round(100 * max(share, (upto - self._first) / total), 1) if upto < self._end else 100.0,
+                )
+                for quality, upto in self._next.items()
+            ),
+        )
+
+    def result(self) -> TranscodedSpan:
+        return TranscodedSpan(segments=self._end - self._made_from, encoded_frames=self.frames)

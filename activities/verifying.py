@@ -1,0 +1,106 @@
+"""Is all that was encoded there, and whole? By the facts that verified segments left behind; nothing is decoded."""
+
+from temporalio import activity
+
+from activities.pulse import pulsing
+from contracts.errors import OutputIncomplete
+from contracts.layout import INIT, rendition_prefix, segment_index
+from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, VideoRendition
+from contracts.steps import BrokenRendition, EncodedAudio, VerifiedRenditions, VerifyRenditions
+from media.bandwidth import measure
+from media.boxes import InitFacts, read_init
+from storage.store import Store
+
+
+class VerifySteps:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @activity.defn
+    async def verify(self, request: VerifyRenditions) -> VerifiedRenditions:
+        """Check every rendition as a whole and measure its bandwidth.
+
+        Safe to repeat: it only reads.
+        """
+        whole: list[VideoRendition] = []
+        broken: list[BrokenRendition] = []
+        async with pulsing():
+            for planned in request.plan.renditions:
+                try:
+                    whole.append(await self._video(request, planned))
+                except OutputIncomplete as error:
+                    # An answer, not a failure: asking again would find the same, encoding it anew may not.
+                    broken.append(BrokenRendition(quality=planned.quality, sentence=error.sentence))
+            audio = await self._tracks(request)
+        return VerifiedRenditions(video=tuple(whole), audio=audio, broken=tuple(broken))
+
+    async def _tracks(self, request: VerifyRenditions) -> tuple[AudioRendition, ...]:
+        """Check the tracks that gave any sound; when the default one did not, the first that did takes its place."""
+        audible = [encoded for encoded in request.audio if encoded.segments]
+        tracks = [await self._audio(encoded, request.plan.audio) for encoded in audible]
+        if tracks and not any(track.default for track in tracks):
+            tracks[0] = tracks[0].model_copy(update={"default": True})
+        return tuple(tracks)
+
+    async def _video(self, request: VerifyRenditions, planned: PlannedRendition) -> VideoRendition:
+        grid = request.plan.grid
+        prefix = rendition_prefix(request.slug, request.output, planned.quality, planned.generation)
+        init, sizes = await self._folder(prefix, grid.segments, planned.quality)
+        if (init.width, init.height) != (planned.width, planned.height):
+            raise OutputIncomplete(f"{planned.quality} came out as {init.width}x{init.height}.")
+        peak, average = measure(sizes, _durations(grid))
+        return VideoRendition(
+            quality=planned.quality,
+            prefix=prefix,
+            width=planned.width,
+            height=planned.height,
+            codec=planned.codec,
+            codecs=init.codecs,
+            bitrate_kbps=planned.video_kbps,
+            frame_rate=grid.frame_rate,
+            timescale=init.timescale,
+            frame_duration=int(init.timescale / grid.frame_rate.fraction),
+            segment_frames=grid.segment_frames,
+            frames=grid.frames,
+            size_bytes=sum(sizes),
+            peak_bandwidth=peak,
+            average_bandwidth=average,
+        )
+
+    async def _audio(self, encoded: EncodedAudio, planned: tuple[PlannedAudio, ...]) -> AudioRendition:
+        plan = next(p for p in planned if p.track == encoded.track)
+        init, sizes = await self._folder(encoded.prefix, encoded.segments, f"audio track {encoded.track}")
+        durations = [length for length, count in encoded.segment_durations for _ in range(count)]
+        peak, average = measure(sizes, [length / init.timescale for length in durations])
+        return AudioRendition(
+            track=encoded.track,
+            prefix=encoded.prefix,
+            codecs=init.codecs,
+            language=plan.language,
+            name=plan.name,
+            default=plan.default,
+            channels=plan.channels,
+            timescale=init.timescale,
+            segment_durations=encoded.segment_durations,
+            size_bytes=sum(sizes),
+            peak_bandwidth=peak,
+            average_bandwidth=average,
+        )
+
+    async def _folder(self, prefix: str, segments: int, what: str) -> tuple[InitFacts, list[int]]:
+        """Read a folder's init segment and its segments' sizes, or say what is missing."""
+        sizes = {}
+        for facts in await self._store.list(prefix):
+            index = segment_index(facts.key)
+            if index is not None:
+                sizes[index] = facts.size_bytes
+        missing = [index for index in range(segments) if not sizes.get(index)]
+        if missing:
+            raise OutputIncomplete(f"{what}: {len(missing)} of {segments} segments are missing.")
+        if await self._store.stat(prefix + INIT) is None:
+            raise OutputIncomplete(f"{what}: the init segment is missing.")
+        return read_init(await self._store.read_bytes(prefix + INIT)), [sizes[index] for index in range(segments)]
+
+
+def _durations(grid: Grid) -> list[float]:
+    return [grid.seconds(grid.frames_in(segment)) for segment in range(grid.segments)]

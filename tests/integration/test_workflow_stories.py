@@ -1,0 +1,148 @@
+"""The workflow's decisions, on a real Temporal with steps that only answer."""
+
+import asyncio
+
+import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError, CancelledError
+
+from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from contracts.steps import FailJob, Finalize
+from media.spans import choose_lists, choose_spans
+from tests.replay.fake_steps import PLAN, FakeSteps
+from tests.replay.stories import telling, temporal_for_stories
+
+
+async def told(story: str) -> tuple[FakeSteps, str]:
+    steps = FakeSteps(story)
+    async with temporal_for_stories() as client, telling(client, steps) as handle:
+        try:
+            result = await handle.result()
+        except WorkflowFailureError as error:
+            assert isinstance(error.cause, ApplicationError)
+            return steps, error.cause.type or ""
+        return steps, result.status
+
+
+async def test_the_steps_of_a_good_video_come_in_order() -> None:
+    steps, status = await told("success")
+    assert status == "ready"
+    assert steps.calls[:2] == ["probe", "plan"]
+    assert sorted(steps.calls[2:5]) == ["audio", "thumbnail", "transcode~0"]
+    assert steps.calls[5:] == ["verify", "manifests", "publish", "finalize", "storyboard"]
+    assert isinstance(steps.ended, Finalize)
+
+
+async def test_a_drained_step_goes_on_as_a_new_generation() -> None:
+    steps, status = await told("drained")
+    assert status == "ready"
+    assert [call for call in steps.calls if call.startswith("transcode")] == ["transcode~0", "transcode~1"]
+
+
+async def test_a_busy_step_waits_and_uses_no_attempt_and_no_generation_comes_twice() -> None:
+    steps, status = await told("later")
+    assert status == "ready"
+    tries = [call for call in steps.calls if call.startswith("transcode")]
+    assert tries == ["transcode~0", "transcode~1", "transcode~2"]
+
+
+async def test_tries_count_over_generations() -> None:
+    steps, code = await told("worn out")
+    assert code == "RETRIES_EXHAUSTED"
+    # max_attempts is 2: one failure, a drain on the second try, and one last failure in the next generation.
+    assert [c for c in steps.calls if c.startswith("transcode")] == ["transcode~0", "transcode~0", "transcode~1"]
+
+
+async def test_a_cancel_during_a_step_that_does_not_hear_it_still_cancels() -> None:
+    steps = FakeSteps("cancelled")
+    async with temporal_for_stories() as client, telling(client, steps) as handle:
+        await asyncio.wait_for(steps.planning.wait(), 10)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+    assert isinstance(failed.value.cause, CancelledError)
+    assert steps.calls == ["probe", "plan", "fail"]
+    assert isinstance(steps.ended, FailJob) and steps.ended.code == "CANCELLED"
+
+
+async def test_a_fatal_source_fails_at_once_with_its_own_code() -> None:
+    steps, code = await told("unreadable")
+    assert code == "SOURCE_UNREADABLE"
+    assert steps.calls == ["probe", "fail"]
+    assert isinstance(steps.ended, FailJob)
+    assert steps.ended.sentence == "The file is cut off before its index."
+
+
+async def test_used_up_attempts_end_the_job_and_stop_its_other_steps() -> None:
+    steps, code = await told("exhausted")
+    assert code == "RETRIES_EXHAUSTED"
+    assert steps.calls.count("transcode~0") == 2
+    assert steps.calls[-1] == "fail"
+    assert isinstance(steps.ended, FailJob) and "RuntimeError" in steps.ended.sentence
+
+
+@pytest.mark.parametrize("story", ["retried"])
+async def test_an_unknown_error_is_tried_again(story: str) -> None:
+    steps, status = await told(story)
+    assert status == "ready"
+    assert steps.calls.count("transcode~0") == 2
+
+
+async def test_an_encoder_error_splits_the_list_and_the_parts_inherit_the_tries() -> None:
+    steps, status = await told("split")
+    assert status == "ready"
+    tried = [(s.step_qualities, s.tries_before) for s in steps.spans]
+    assert tried[0] == (("720p", "360p"), 0)
+    assert sorted(tried[1:]) == [(("360p",), 1), (("720p",), 1)]
+
+
+async def test_a_rendition_that_is_not_whole_starts_anew_under_its_next_generation() -> None:
+    steps, status = await told("anew")
+    assert status == "ready"
+    again = steps.spans[-1]
+    assert [(r.quality, r.generation) for r in again.renditions] == [("720p", 1)]
+    assert steps.calls[-5:] == ["verify:again", "manifests", "publish", "finalize", "storyboard"]
+
+
+async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:
+    steps, status = await told("no storyboard")
+    assert status == "ready"
+    assert isinstance(steps.ended, Finalize) and steps.calls[-1] == "storyboard"
+
+
+async def test_a_rendition_that_stays_broken_is_never_published() -> None:
+    steps, code = await told("broken")
+    assert code == "OUTPUT_INCOMPLETE"
+    assert "publish" not in steps.calls and steps.calls[-1] == "fail"
+
+
+async def test_three_hours_stay_far_below_every_history_limit() -> None:
+    steps = FakeSteps("success")
+    grid = Grid(frame_rate=FrameRate(num=30), frames=3 * 3600 * 30, segment_frames=180)
+    rungs = tuple(
+        PlannedRendition(quality=f"{side}p", width=side * 16 // 9 // 2 * 2, height=side, video_kbps=1000)
+        for side in (2160, 1440, 1080, 720, 480, 360)
+    )
+    spans = choose_spans(grid, Capacity(workers=4, slots=8), 120)
+    lists = choose_lists(rungs, spans, grid, Capacity(workers=4, slots=8), share=True)
+    steps.planned = PLAN.model_copy(
+        update={"grid": grid, "renditions": rungs, "spans": spans, "lists": lists, "window": 16}
+    )
+    async with temporal_for_stories() as client, telling(client, steps) as handle:
+        assert (await handle.result()).status == "ready"
+        parent = await handle.fetch_history()
+        child = await client.get_workflow_handle(f"{handle.id}-360p").fetch_history()
+    assert len(steps.spans) == len(spans) * len(lists)
+    assert len(parent.events) < 150
+    assert len(child.events) < 2000
+    assert sum(len(event.SerializeToString()) for event in child.events) < 1_000_000
+
+
+async def test_a_cancel_while_the_end_is_being_written_does_not_lose_the_end() -> None:
+    steps = FakeSteps("cancelled at the end")
+    async with temporal_for_stories() as client, telling(client, steps) as handle:
+        await asyncio.wait_for(steps.planning.wait(), 10)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    assert isinstance(steps.ended, FailJob) and steps.ended.code == "SOURCE_UNREADABLE"

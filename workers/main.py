@@ -1,0 +1,132 @@
+"""The worker process: join, register, serve the pools, drain on SIGTERM."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import uuid
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from contracts.queues import Pool
+from contracts.states import WorkerType
+from media.tools import find_tools
+from mirror import writes
+from mirror.claims import WorkerIdentity, WorkerRegistration
+from mirror.recorder import StepRecorder
+from mirror.sessions import Database
+from runtime.joining import Joined, resolve
+from runtime.settings import Settings
+from runtime.temporal import connect, ensure_search_attributes
+from storage.opening import open_store
+from workers.build import Parts, build_workers
+from workers.capacity import slots
+
+log = logging.getLogger(__name__)
+
+POOL_CONNECTIONS = 2
+TEMPORAL_WAIT_S = 3.0
+
+
+async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
+    """Run the pools until a signal says stop, then drain."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+
+    joined = resolve(settings)
+    identity = WorkerIdentity(
+        worker_id=_worker_id(settings),
+        worker_name=settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
+        # A worker is busy when its encoders are: a probe under way keeps nobody waiting.
+        slots={pool.queue: slots(pool, settings) for pool in pools if pool in (Pool.CPU, Pool.GPU)},
+    )
+    database = Database(joined.database_url, pool_size=POOL_CONNECTIONS)
+    await database.wait_for_schema(timeout_s=120)
+    tools = await find_tools(settings.ffmpeg)
+    client = await _connected(joined, identity.worker_name)
+    await ensure_search_attributes(client)
+    claim_minutes = settings.worker_claim_duration_minutes
+    recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
+    parts = Parts(settings, open_store(joined.storage_url), database, tools, recorder)
+
+    registration = WorkerRegistration(
+        worker_id=identity.worker_id,
+        worker_name=identity.worker_name,
+        worker_type=WorkerType.LOCAL,
+        capabilities={
+            "pools": [pool.value for pool in pools],
+            "slots": {pool.value: slots(pool, settings) for pool in pools},
+            "ffmpeg": [{"version": tool.version, "build": tool.build, "origin": tool.origin} for tool in tools.tools],
+        },
+        version=version("vlog"),
+    )
+    recording = asyncio.create_task(recorder.run())
+    registering = asyncio.create_task(
+        _keep_registered(database, registration, recorder, settings.worker_heartbeat_interval)
+    )
+    workers = build_workers(client, pools, parts)
+    log.info("serving %s as %s", ", ".join(pools), identity.worker_name)
+    try:
+        await _run_until(stopping, workers)
+    finally:
+        registering.cancel()
+        await recorder.close()
+        recording.cancel()
+        with contextlib.suppress(Exception):  # Postgres may be gone already; housekeeping will notice the silence
+            async with asyncio.timeout(3), database.write() as session:
+                await writes.worker_gone(session, identity.worker_id)
+        await database.close()
+
+
+async def _connected(joined: Joined, name: str) -> Client:
+    """Connect to Temporal; one that is not there yet is waited for, for workers often start first."""
+    while True:
+        try:
+            return await connect(joined, identity=name)
+        except RuntimeError as error:  # the SDK's word for "cannot connect"
+            log.warning("Temporal does not answer at %s, trying again: %s", joined.temporal_address, error)
+            await asyncio.sleep(TEMPORAL_WAIT_S)
+
+
+def _worker_id(settings: Settings) -> str:
+    """Keep a named worker's id over restarts, so that a killed one leaves no ghost and a disabled one stays so."""
+    if settings.worker_name is None:
+        return str(uuid.uuid4())
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"vlog:{socket.gethostname()}:{settings.home}:{settings.worker_name}"))
+
+
+async def _run_until(stopping: asyncio.Event, workers: Sequence[Worker]) -> None:
+    """Run all; the first that breaks ends the process, so that whoever supervises it starts a fresh one."""
+    running = [asyncio.create_task(worker.run()) for worker in workers]
+    stop = asyncio.create_task(stopping.wait())
+    done, _ = await asyncio.wait([*running, stop], return_when=asyncio.FIRST_COMPLETED)
+    if stop in done:
+        log.info("draining")
+    stop.cancel()
+    await asyncio.gather(*(worker.shutdown() for worker in workers), return_exceptions=True)
+    await asyncio.gather(*running)
+
+
+async def _keep_registered(
+    database: Database, registration: WorkerRegistration, recorder: StepRecorder, every_s: float
+) -> None:
+    """Register, then heartbeat for ever; a Postgres that is away only delays it."""
+    registered = False
+    while True:
+        try:
+            async with database.write() as session:
+                if registered:
+                    await writes.worker_heartbeat(session, registration.worker_id, recorder.status)
+                else:
+                    await writes.register_worker(session, registration)
+            registered = True
+        except Exception as error:
+            log.warning("worker heartbeat not written: %s", error)
+        await asyncio.sleep(every_s if registered else 2)

@@ -1,0 +1,1 @@
+"""Order, waiting, deciding. Deterministic; replayed in tests from recorded histories."""

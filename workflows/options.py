@@ -1,0 +1,65 @@
+"""The durable promises of the system on one page: where each step runs, how long it may take, how often it is tried."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.common import RetryPolicy
+
+from contracts.media import Grid, PlannedRendition, TranscodePlan
+from contracts.queues import TaskQueue
+
+FOREVER = 0  # Temporal's word for unlimited attempts
+
+
+@dataclass(frozen=True)
+class Promise:
+    queue: TaskQueue
+    limit_s: float  # one attempt may take this long
+    heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
+    until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
+
+    @property
+    def limit(self) -> timedelta:
+        return timedelta(seconds=self.limit_s)
+
+
+PLAN = Promise(TaskQueue.IO, limit_s=60, heartbeats=False)
+THUMBNAIL = Promise(TaskQueue.CPU, limit_s=600)
+VERIFY = Promise(TaskQueue.IO, limit_s=900)
+MANIFESTS = Promise(TaskQueue.IO, limit_s=300, heartbeats=False)
+PUBLISH = Promise(TaskQueue.ORCHESTRATE, limit_s=120, heartbeats=False, until_done=True)
+ENDING = Promise(TaskQueue.ORCHESTRATE, limit_s=30, heartbeats=False, until_done=True)
+
+
+def probe(size_bytes: int) -> Promise:
+    """A probe reads the whole file once; a slow disk gives 5 MB a second."""
+    return Promise(TaskQueue.IO, limit_s=600 + size_bytes / 5e6)
+
+
+def storyboard(plan: TranscodePlan) -> Promise:
+    """Mostly keyframes are decoded; at worst the whole source, many times faster than it plays."""
+    return Promise(TaskQueue.CPU, limit_s=1300 + 4 * plan.grid.duration_s)
+
+
+def audio(plan: TranscodePlan) -> Promise:
+    """AAC runs at many times real time; half of real time means something is wrong."""
+    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s)
+
+
+def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int) -> Promise:
+    """Scale with length and size, with no cap: stalls are caught by frames that stop, not by this limit."""
+    megapixels = sum(r.width * r.height for r in renditions) / 1e6
+    seconds = grid.seconds(segments * grid.segment_frames)
+    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels))
+
+
+def retries(promise: Promise, attempts_left: int, give_up_on: Sequence[str] = ()) -> RetryPolicy:
+    """Back off 5 s, doubling to 60 s."""
+    return RetryPolicy(
+        initial_interval=timedelta(seconds=1 if promise.until_done else 5),
+        backoff_coefficient=2.0,
+        maximum_interval=timedelta(seconds=60),
+        maximum_attempts=FOREVER if promise.until_done else max(1, attempts_left),
+        non_retryable_error_types=give_up_on,
+    )
