@@ -1,0 +1,89 @@
+"""What the OpenAPI page says beyond what the types say: tags, the shape of errors, bodies read by hand."""
+
+from typing import Any
+
+from api.schemas import ErrorBody
+
+TAGS = [
+    {"name": "videos", "description": "Upload a video, list them, follow one."},
+    {"name": "jobs", "description": "One run of a video through the pipeline: its state, its steps, its events."},
+    {"name": "playback", "description": "HLS and DASH, public."},
+    {"name": "health", "description": "Is it alive, and are its neighbours?"},
+]
+
+DESCRIPTION = """Self-hosted, durable video transcoding.
+
+Upload with `POST /api/videos` (a form) or `PUT /api/videos` (the raw file), follow `/api/videos/{id}/progress`, play
+`stream_url`. Every error has the body `{"error": CODE, "detail": sentence}`."""
+
+_EXAMPLES: dict[int, tuple[str, str, str]] = {
+    400: ("What was sent cannot be taken", "SOURCE_EMPTY", "The file is empty."),
+    401: (
+        "The admin secret is missing",
+        "ADMIN_SECRET_REQUIRED",
+        "Send the admin secret in the X-Admin-Secret header.",
+    ),
+    403: ("The admin secret is wrong", "ADMIN_SECRET_WRONG", "The admin secret is not right."),
+    404: ("There is no such thing", "VIDEO_NOT_FOUND", "There is no video 12."),
+    408: ("The client fell silent", "UPLOAD_STALLED", "Nothing arrived for 60 seconds."),
+    413: ("The file is too large", "UPLOAD_TOO_LARGE", "A file may have at most 107374182400 bytes."),
+    415: ("Not a form", "MULTIPART_EXPECTED", "Send a multipart form here, or the raw file with PUT."),
+    421: (
+        "Without a secret only names of this machine are answered",
+        "HOST_UNKNOWN",
+        "Ask for localhost or 127.0.0.1; other names are answered once VLOG_ADMIN_SECRET is set.",
+    ),
+    422: ("A parameter is not valid", "INVALID_REQUEST", "limit: Input should be less than or equal to 200"),
+    503: (
+        "A neighbour is away; Retry-After says when to come back",
+        "DATABASE_UNAVAILABLE",
+        "The database does not answer right now. Please try again in a moment.",
+    ),
+    507: ("The storage disk is full", "STORAGE_FULL", "The storage disk is full."),
+}
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Document the errors of a route, each with an example."""
+    documented: dict[int | str, dict[str, Any]] = {}
+    for status in statuses:
+        description, code, detail = _EXAMPLES[status]
+        example = {"error": code, "detail": detail}
+        documented[status] = {
+            "model": ErrorBody,
+            "description": description,
+            "content": {"application/json": {"example": example}},
+        }
+    return documented
+
+
+_TEXT = {"type": "string"}
+FORM_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary", "description": "The video"},
+                        "title": {**_TEXT, "maxLength": 255, "description": "By default the file's name"},
+                        "description": {**_TEXT, "maxLength": 10000},
+                        "owner": {**_TEXT, "maxLength": 255, "description": "Owners take turns within a tier"},
+                        "tier": {**_TEXT, "enum": ["viral", "creator", "hobby", "trial", "free", "bulk"]},
+                        "qualities": {**_TEXT, "description": "Some rungs, separated by commas; none means all"},
+                    },
+                },
+                "example": {"file": "(bytes)", "title": "My holiday", "owner": "ana", "tier": "creator"},
+            }
+        },
+    }
+}
+RAW_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The file itself: `curl -T holiday.mp4 '…/api/videos?filename=holiday.mp4'`",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}

@@ -1,0 +1,40 @@
+"""GET / and GET /docs: two pages that need no script, no build step and nobody else's server."""
+
+from html import escape
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from api.parts import Here
+from api.reference import reference, shell
+from api.security import admin_secret
+
+router = APIRouter(include_in_schema=False)
+
+# Nothing on these pages runs, and nothing is fetched.
+_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "X-Frame-Options": "DENY"}
+
+
+@router.get("/", response_class=HTMLResponse)
+async def home(request: Request, here: Here) -> HTMLResponse:
+    url = str(request.base_url)
+    locked = bool(admin_secret(here.settings))
+    secret = ' -H "X-Admin-Secret: $VLOG_ADMIN_SECRET"' if locked else ""
+    links = {"docs": "the API, route by route", "openapi.json": "the same for programs", "api/health": "is it well?"}
+    items = "".join(f'<li><a href="/{path}">/{path}</a> {about}' for path, about in links.items())
+    if here.temporal_ui_url and not locked:  # an address on this machine: of use to those who sit at it
+        items += f'<li><a href="{escape(here.temporal_ui_url)}">Temporal</a> every video as a workflow'
+    upload = f"curl{secret} -T my.mp4 '{url}api/videos?filename=my.mp4'"
+    follow = f"curl{secret} {url}api/videos/1/progress"
+    body = (
+        "<h1>VLog</h1><p>Self-hosted, durable video transcoding.</p>"
+        f"<ul>{items}</ul><h2>Upload</h2><pre>{escape(upload)}</pre>"
+        f"<h2>Follow</h2><pre>{escape(follow)}</pre>"
+        "<p>When its status is <code>ready</code>, <code>stream_url</code> of <code>/api/videos/1</code> plays.</p>"
+    )
+    return HTMLResponse(shell("VLog", body), headers=_HEADERS)
+
+
+@router.get("/docs", response_class=HTMLResponse)
+async def docs(request: Request) -> HTMLResponse:
+    return HTMLResponse(reference(request.app.openapi()), headers=_HEADERS)

@@ -1,0 +1,29 @@
+"""What the routes work with, put together once by the entry point and handed to each request."""
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from temporalio.client import Client
+
+from api.starting import Starter
+from mirror.sessions import Database
+from runtime.settings import Settings
+from storage.store import Store
+
+
+@dataclass(frozen=True)
+class Parts:
+    settings: Settings
+    database: Database
+    store: Store
+    temporal: Client
+    starter: Starter
+    temporal_ui_url: str | None = None
+
+
+def parts_of(request: Request) -> Parts:
+    return cast(Parts, request.app.state.parts)
+
+
+Here = Annotated[Parts, Depends(parts_of)]

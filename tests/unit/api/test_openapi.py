@@ -1,0 +1,89 @@
+"""The OpenAPI page: every route explains itself and shows what it answers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from api.app import create_app
+from mirror.sessions import Database
+from runtime.settings import Settings
+from storage.local import LocalStore
+
+
+@pytest.fixture
+async def schema(tmp_path: Path) -> dict[str, Any]:
+    database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none")
+    temporal = await Client.connect("127.0.0.1:1", lazy=True)
+    return create_app(Settings(home=tmp_path), database, LocalStore(tmp_path / "storage"), temporal).openapi()
+
+
+async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> None:
+    routes = {(method, path) for path, methods in schema["paths"].items() for method in methods}
+    assert routes >= {
+        ("post", "/api/videos"),
+        ("put", "/api/videos"),
+        ("get", "/api/videos"),
+        ("get", "/api/videos/{video_id}"),
+        ("get", "/api/videos/{video_id}/progress"),
+        ("get", "/api/jobs"),
+        ("get", "/api/jobs/{job_id}"),
+        ("get", "/api/jobs/{job_id}/events"),
+        ("get", "/api/jobs/{job_id}/steps"),
+        ("get", "/health"),
+        ("get", "/api/health"),
+        ("get", "/videos/{slug}/{path}"),
+        ("head", "/videos/{slug}/{path}"),
+    }
+
+
+async def test_every_answer_has_an_example(schema: dict[str, Any]) -> None:
+    lists = {"Span"}
+    for name, model in schema["components"]["schemas"].items():
+        if model.get("type") == "object" and not name.startswith("Listing") and name not in lists:
+            assert model.get("examples"), name
+
+
+async def test_every_example_fits_its_model() -> None:
+    from api import schemas, schemas_jobs
+
+    models = [
+        model
+        for module in (schemas, schemas_jobs)
+        for model in vars(module).values()
+        if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
+    ]
+    checked = 0
+    for model in models:
+        extra = model.model_config.get("json_schema_extra")
+        if isinstance(extra, dict):
+            examples = extra["examples"]
+            assert isinstance(examples, list)
+            for example in examples:
+                model.model_validate(example)
+                assert isinstance(example, dict) and not example.keys() - model.model_fields.keys()
+                checked += 1
+    assert checked >= 10
+
+
+async def test_every_route_has_a_summary_a_tag_and_its_errors_in_one_shape(schema: dict[str, Any]) -> None:
+    ids = set()
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items():
+            assert route.get("summary") and route.get("tags"), (method, path)
+            assert route["operationId"] not in ids, (method, path)
+            ids.add(route["operationId"])
+            for status, answer in route["responses"].items():
+                if status.startswith(("4", "5")) and path != "/api/health" and "content" in answer:
+                    content = answer["content"]["application/json"]
+                    assert content["schema"] == {"$ref": "#/components/schemas/ErrorBody"}, (method, path, status)
+                    assert content["example"].keys() == {"error", "detail"}
+
+
+async def test_uploads_describe_their_bodies(schema: dict[str, Any]) -> None:
+    form = schema["paths"]["/api/videos"]["post"]["requestBody"]["content"]["multipart/form-data"]
+    assert form["schema"]["properties"]["file"]["format"] == "binary"
+    assert form["example"]["title"]
+    raw = schema["paths"]["/api/videos"]["put"]["requestBody"]["content"]["application/octet-stream"]
+    assert raw["schema"]["format"] == "binary"

@@ -1,0 +1,24 @@
+"""What a workflow is started with."""
+
+from api.starting import fairness_key, summary
+from contracts.states import Tier
+
+
+def test_an_owner_is_their_own_turn_however_long_the_name() -> None:
+    assert fairness_key("ana") == "ana"
+    assert fairness_key("") is None
+    long, longer = fairness_key("ü" * 40), fairness_key("ü" * 41)
+    assert long and longer and long != longer
+    assert len(long.encode()) <= 64
+
+
+def test_a_summary_is_cut_between_letters() -> None:
+    assert summary("Film") == "Film"
+    cut = summary("🎬" * 255)
+    assert len(cut.encode()) <= 200 and set(cut) == {"🎬"}
+
+
+def test_tiers_are_temporal_priorities_lower_first() -> None:
+    assert [Tier.VIRAL.priority, Tier.CREATOR.priority, Tier.HOBBY.priority] == [1, 2, 3]
+    assert Tier.TRIAL.priority == Tier.FREE.priority == 4
+    assert Tier.BULK.priority == 5
