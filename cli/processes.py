@@ -1,0 +1,59 @@
+"""Commands that become another process: one per part of a real deployment, and the checks of `doctor`."""
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from cli.finding import client_settings
+from cli.terminal import CliError
+from contracts.queues import Pool
+from runtime.settings import load_settings
+
+
+def api() -> None:
+    """Run the HTTP API, and nothing else."""
+    become("api")
+
+
+def worker(
+    pool: Annotated[
+        str, typer.Option(metavar="POOLS", help="What it serves, with commas: " + ", ".join(Pool) + ".")
+    ] = "orchestrate,io,cpu",
+) -> None:
+    """Run one worker process."""
+    become("workers", "--pool", ",".join(parse_pools(pool)))
+
+
+def migrate() -> None:
+    """Bring the database's schema up to date, and stop."""
+    become("workers.migrate")
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False) -> None:
+    """Check ffmpeg, Postgres, Temporal, storage and disk; say how to mend what is missing."""
+    settings = client_settings()
+    home = [] if settings.home == load_settings().home else ["--home", str(settings.home)]
+    become("workers.doctor", *(["--json"] if as_json else []), *home)
+
+
+def parse_pools(text: str) -> list[Pool]:
+    """Read `cpu,io`; a pool nobody knows is said at once, before a worker waits for work that never comes."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in set(Pool)]
+    if unknown or not names:
+        raise CliError(
+            f"There is no pool {unknown[0]!r}." if unknown else "A worker needs a pool.",
+            mend="choose from " + ", ".join(Pool),
+        )
+    return list(dict.fromkeys(Pool(name) for name in names))
+
+
+def become(module: str, *arguments: str) -> NoReturn:
+    """Turn into `python -m module`: signals and exit code are then its own."""
+    load_settings()  # a mistyped setting is one line here rather than a traceback there
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # -P: a folder called `api` where the person happens to stand must not be taken for ours.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])

@@ -1,0 +1,130 @@
+"""One video through everything: what comes out, and what could be seen while it happened."""
+
+import json
+import subprocess
+from typing import Any
+
+import httpx
+
+from media.streams import verify_stream
+from media.tools import Toolbox
+from tests.e2e.service import ReadyVideo, Service
+from tests.support.eventually import eventually
+
+
+def ffprobe(tools: Toolbox, *arguments: str) -> Any:
+    tool = tools.pick()
+    done = subprocess.run(
+        [tool.ffprobe, "-v", "error", "-of", "json", *arguments], capture_output=True, check=True, timeout=60
+    )
+    return json.loads(done.stdout)
+
+
+def test_ffprobe_lists_every_rung_of_the_master_playlist(tools: Toolbox, ready_video: ReadyVideo) -> None:
+    found = ffprobe(tools, "-show_streams", "-allowed_extensions", "ALL", str(ready_video.master))
+    sizes = {(s["width"], s["height"]) for s in found["streams"] if s["codec_type"] == "video"}
+    assert sizes == {(1280, 720), (854, 480), (640, 360)}
+    assert any(s["codec_name"] == "aac" for s in found["streams"])
+
+
+def test_every_rung_has_the_sources_frames_on_one_grid(tools: Toolbox, ready_video: ReadyVideo) -> None:
+    boundaries = set()
+    for rung in ("720p", "480p", "360p"):
+        folder = ready_video.master.parent / "r1" / rung
+        joined = folder / "init.mp4"
+        data = joined.read_bytes() + b"".join(path.read_bytes() for path in sorted(folder.glob("seg_*.m4s")))
+        whole = ready_video.source.with_name(f"{rung}.mp4")
+        whole.write_bytes(data)
+        found = ffprobe(
+            tools,
+            "-count_frames",
+            "-show_entries",
+            "stream=nb_read_frames:packet=flags,pts",
+            "-show_packets",
+            str(whole),
+        )
+        assert int(found["streams"][0]["nb_read_frames"]) == ready_video.frames
+        # Packets come in decoding order: number them by their time.
+        ordered = sorted(found["packets"], key=lambda packet: packet["pts"])
+        keyframes = tuple(n for n, packet in enumerate(ordered) if "K" in packet["flags"])
+        assert keyframes == tuple(range(0, ready_video.frames, 60))
+        boundaries.add(keyframes)
+    assert len(boundaries) == 1
+
+
+async def test_the_published_stream_verifies(tools: Toolbox, ready_video: ReadyVideo) -> None:
+    report = await verify_stream(tools, ready_video.master)
+    assert report.ok, report
+
+
+async def test_the_documented_sql_shows_it_happen(ready_video: ReadyVideo) -> None:
+    statuses = list(dict.fromkeys(status for status, _, _ in ready_video.seen))
+    assert statuses in (["pending", "processing", "ready"], ["processing", "ready"])
+    percents = [percent for _, percent, _ in ready_video.seen]
+    assert percents == sorted(percents) and percents[-1] == 100
+    assert any(0 < percent < 100 for percent in percents)
+    assert "transcode" in {step for _, _, step in ready_video.seen}
+
+
+async def test_afterwards_the_mirror_is_complete(service: Service, ready_video: ReadyVideo) -> None:
+    video_id = ready_video.answer["video_id"]
+    [job] = await service.query("SELECT * FROM transcoding_jobs WHERE video_id = $1", video_id)
+    assert job["completed_at"] and job["started_at"] and job["processed_by_worker_name"]
+    assert job["progress_percent"] == 100 and job["last_error"] is None
+    rows = await service.query(
+        "SELECT quality, width, height, codec FROM video_qualities WHERE video_id = $1", video_id
+    )
+    assert {(row["quality"], row["width"], row["height"], row["codec"]) for row in rows} == {
+        ("720p", 1280, 720, "h264"),
+        ("480p", 854, 480, "h264"),
+        ("360p", 640, 360, "h264"),
+    }
+    progress = await service.query("SELECT * FROM quality_progress WHERE job_id = $1", job["id"])
+    done = {row["quality"]: (row["status"], row["segments_completed"], row["segments_total"]) for row in progress}
+    assert done["720p"] == done["360p"] == ("completed", 4, 4)
+    assert done["1080p"][0] == "skipped"
+    [state] = await service.query("SELECT state FROM job_states WHERE job_id = $1", job["id"])
+    assert state["state"] == "completed"
+
+
+async def test_events_and_steps_tell_the_story(service: Service, ready_video: ReadyVideo) -> None:
+    job_id = ready_video.answer["job_id"]
+    events = await service.get(f"/api/jobs/{job_id}/events")
+    names = [event["event"] for event in events]
+    assert names[0] == "job.created"
+    assert [name for name in names if not name.startswith("storyboard")][-1] == "job.succeeded"
+    assert {"job.started", "probe.done", "quality.started", "quality.completed"} <= set(names)
+    steps = await service.get(f"/api/jobs/{job_id}/steps")
+    assert {"probe", "plan", "thumbnail", "audio", "transcode", "verify", "publish"} <= {s["step"] for s in steps}
+    assert all(step["outcome"] == "completed" and step["attempt"] == 1 for step in steps)
+
+
+async def test_a_storyboard_follows_when_the_video_is_ready(service: Service, ready_video: ReadyVideo) -> None:
+    async def there() -> bool:
+        async with httpx.AsyncClient() as http:
+            answer = await http.get(f"{service.url}/videos/{ready_video.answer['slug']}/storyboard.vtt")
+        return answer.status_code == 200 and answer.headers["content-type"].startswith("text/vtt")
+
+    await eventually(there, within=20)
+    folder = ready_video.master.parent
+    assert "storyboard_000.jpg#xywh=" in (folder / "storyboard.vtt").read_text()
+    assert (folder / "storyboard_000.jpg").read_bytes()[:2] == b"\xff\xd8"
+    video = await service.get(f"/api/videos/{ready_video.answer['video_id']}")
+    assert video["status"] == "ready" and video["playable_at"] is not None
+
+
+async def test_playback_answers_ranges_etags_and_cors(service: Service, ready_video: ReadyVideo) -> None:
+    base = f"{service.url}/videos/{ready_video.answer['slug']}"
+    async with httpx.AsyncClient() as http:
+        master = await http.get(f"{base}/master.m3u8", headers={"Origin": "http://example.test"})
+        assert master.headers["content-type"].startswith("application/vnd.apple.mpegurl")
+        assert master.headers["access-control-allow-origin"] == "*"
+        assert master.text.count("#EXT-X-STREAM-INF") == 3
+        again = await http.get(f"{base}/master.m3u8", headers={"If-None-Match": master.headers["etag"]})
+        assert again.status_code == 304
+        part = await http.get(f"{base}/r1/360p/seg_00000.m4s", headers={"Range": "bytes=4-7"})
+        assert (part.status_code, part.content) == (206, b"styp") or part.content in (b"moof", b"sidx")
+        picture = await http.get(f"{base}/thumbnail.jpg")
+        assert picture.content[:2] == b"\xff\xd8" and picture.headers["content-type"] == "image/jpeg"
+        outside = await http.get(f"{base}/%2e%2e/%2e%2e/uploads/{ready_video.answer['video_id']}.mp4")
+        assert outside.status_code == 404

@@ -1,0 +1,1 @@
+from tests.unit.cli.fake_api import api as api
