@@ -1,0 +1,145 @@
+"""Our way: the whole service as a person starts it, and one video through it."""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+import asyncpg
+import httpx
+
+from contracts.media import Rung
+from runtime.ladder import show_ladder
+from tests.bench.figures import Cost
+from tests.bench.processes import Sampler, tree
+from tests.e2e.service import Service
+
+_LOOK_S = 0.05
+_SETTLE_S = 1.5
+_SETTLE_WITHIN_S = 180.0
+
+
+class DidNotEnd(Exception):
+    """A video was not ready in time, or failed."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    worker_mb: float
+    api_mb: float
+
+
+class Ours:
+    """One running service. Use as a context manager: nothing of it outlives the block."""
+
+    def __init__(self, folder: Path, preset: str, ladder: tuple[Rung, ...]) -> None:
+        folder.mkdir(parents=True)
+        settings = {"VLOG_PRESET": preset, "VLOG_LADDER": show_ladder(ladder), "VLOG_LOG_LEVEL": "warning"}
+        self.preset = preset
+        self.service = Service(folder / "home", settings)
+
+    def __enter__(self) -> Self:
+        try:
+            self.service.start()
+            self._settle()
+        except BaseException:
+            if self.service.process is not None:
+                self.service.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.service.stop()
+
+    @property
+    def _root(self) -> int:
+        assert self.service.process is not None
+        return self.service.process.pid
+
+    def transcode(self, source: Path, *, within_s: float) -> Cost:
+        """Send a source and wait until it is ready; then until the machine is quiet again."""
+        with Sampler(self._root) as peaks:
+            before = tree(self._root)
+            video = asyncio.run(self._until(source, "v.status IN ('ready', 'failed')", within_s))
+            at_ready = tree(self._root)
+        if video["status"] != "ready":
+            raise DidNotEnd(f"the video failed: {video['error_code']}")
+        cost = Cost(
+            wall_s=(video["completed_at"] - video["created_at"]).total_seconds(),
+            ffmpeg_cpu_s=at_ready.ffmpeg_cpu_s - before.ffmpeg_cpu_s,
+            other_cpu_s=at_ready.other_cpu_s - before.other_cpu_s,
+            size_bytes=media_bytes(self.service.storage / "videos" / video["slug"]),
+            ffmpeg_mb=peaks.ffmpeg_mb,
+            worker_mb=peaks.worker_mb,
+            api_mb=peaks.api_mb,
+        )
+        self._settle()
+        # What ended workers or an interrupted look would make of the difference: nothing that can be trusted.
+        if min(cost.ffmpeg_cpu_s, cost.other_cpu_s) < 0:
+            raise DidNotEnd("a part of the service was restarted while it was measured")
+        return replace(cost, after_cpu_s=tree(self._root).ffmpeg_cpu_s - at_ready.ffmpeg_cpu_s)
+
+    def time_to_playable(self, source: Path, *, within_s: float) -> tuple[float, bool]:
+        """Give the seconds from the first transcode step to playable, and whether it was still encoding then."""
+        video = asyncio.run(
+            self._until(source, "v.playable_at IS NOT NULL OR v.status IN ('ready', 'failed')", within_s)
+        )
+        playable: datetime | None = video["playable_at"]
+        if playable is None or video["first_step_at"] is None:
+            raise DidNotEnd(f"the video failed: {video['error_code']}")
+        return (playable - video["first_step_at"]).total_seconds(), video["completed_at"] is None
+
+    def upload_only(self, file: Path, *, within_s: float) -> Peaks:
+        """Send a file that is no video and watch the memory until it has been refused."""
+        with Sampler(self._root, every_s=0.1) as peaks:
+            try:
+                asyncio.run(self._until(file, "v.status IN ('ready', 'failed')", within_s))
+            except httpx.HTTPStatusError:
+                pass  # refused at the door; every byte was sent all the same
+        return Peaks(peaks.worker_mb, peaks.api_mb)
+
+    async def _until(self, source: Path, condition: str, within_s: float) -> dict[str, Any]:
+        created = await self._upload(source, within_s)
+        # Looked up in Postgres over one connection: asking the API twenty times a second would be a cost of its own.
+        sql = (
+            "SELECT v.*, j.completed_at, (SELECT min(s.started_at) FROM job_steps s WHERE s.job_id = j.id"
+            " AND s.step = 'transcode') AS first_step_at"
+            f" FROM videos v JOIN transcoding_jobs j ON j.video_id = v.id WHERE v.id = $1 AND ({condition})"
+        )
+        deadline = time.monotonic() + within_s
+        connection = await asyncpg.connect(self.service.run["database_url"].replace("+asyncpg", ""), timeout=10)
+        try:
+            while time.monotonic() < deadline:
+                if row := await connection.fetchrow(sql, created["video_id"]):
+                    return dict(row)
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            await connection.close(timeout=5)
+        raise DidNotEnd(f"not within {within_s:.0f} s")
+
+    async def _upload(self, source: Path, within_s: float) -> dict[str, Any]:
+        async with httpx.AsyncClient(timeout=within_s, trust_env=False) as http:
+            with source.open("rb") as file:
+                answer = await http.post(f"{self.service.url}/api/videos", files={"file": (source.name, file)})
+        answer.raise_for_status()
+        created: dict[str, Any] = answer.json()
+        return created
+
+    def _settle(self) -> None:
+        """Wait until no encoder runs: the next way must not pay for the storyboard of this one."""
+        deadline = time.monotonic() + _SETTLE_WITHIN_S
+        quiet_since = time.monotonic()
+        while time.monotonic() < deadline:
+            if tree(self._root).encoders:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > _SETTLE_S:
+                return
+            time.sleep(0.2)
+        raise DidNotEnd("the service kept encoding after the video was ready")
+
+
+def media_bytes(folder: Path) -> int:
+    """Add up the segments: pictures and playlists are beside the point."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.suffix in (".m4s", ".mp4"))

@@ -1,0 +1,69 @@
+"""A long video, two workers, five kills at moments nobody chose: it comes out whole, and little is made twice."""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from media.tools import Toolbox
+from tests.e2e.conftest import make_clip
+from tests.e2e.joined import RATE, SEGMENT_FRAMES, check_joined, encoded_frames
+from tests.e2e.service import QUICK, Service
+from tests.e2e.test_crashes import pids
+
+SECONDS = 600
+KILLS = 5
+
+
+@pytest.fixture
+def two_workers(tmp_path: Path) -> Iterator[Service]:
+    running = Service(tmp_path / "home")
+    running.settings = QUICK | {
+        "VLOG_LADDER": "360p=600/96,240p=300/64,180p=200/64",
+        "VLOG_PRESET": "veryfast",
+        "VLOG_MAX_RETRY_ATTEMPTS": "10",
+    }
+    running.start(workers=2)
+    try:
+        yield running
+    finally:
+        code = running.stop()
+        left = running.processes()
+    assert code == 0 and left == []
+
+
+@pytest.mark.timeout(1500)
+async def test_five_random_kills_cost_seconds_and_no_frame(
+    two_workers: Service, tools: Toolbox, tmp_path: Path
+) -> None:
+    service = two_workers
+    source = tmp_path / "long.mp4"
+    make_clip(tools, source, seconds=SECONDS, size="640x360")
+    dice = random.Random(os.environ.get("VLOG_CHAOS_SEED", "7"))
+    created = await service.upload(source, title="long")
+    killed = 0
+    while killed < KILLS:
+        await asyncio.sleep(dice.uniform(4, 10))
+        video = await service.get(f"/api/videos/{created['video_id']}")
+        assert video["status"] != "ready", f"it was done after {killed} kills: make the source longer"
+        workers = pids(service, "workers")
+        if workers:
+            os.kill(dice.choice(workers), signal.SIGKILL)
+            killed += 1
+    video = await service.ended(created["video_id"], within=900)
+    assert video["status"] == "ready", video
+    await check_joined(service, tools, created["slug"], SECONDS * RATE)
+    frames, lost = await encoded_frames(service, created["job_id"])
+    # The lowest rung runs ahead in steps of its own: the pictures are counted once per list.
+    lists = await service.query(
+        "SELECT count(DISTINCT qualities::text) AS lists FROM job_steps WHERE job_id = $1 AND step = 'transcode'",
+        created["job_id"],
+    )
+    whole = SECONDS * RATE * lists[0]["lists"]
+    print(f"{killed} kills, {lost} lost attempts, {frames - whole} of {whole} frames encoded twice")
+    assert lost >= 1
+    assert frames - whole <= lost * 2 * SEGMENT_FRAMES
