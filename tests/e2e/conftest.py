@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from media.tools import Toolbox, find_tools
-from tests.e2e.service import ReadyVideo, Service
+from tests.e2e.service import QUICK, ReadyVideo, Service
 
 SECONDS, RATE = 8, 30
 
@@ -53,6 +53,40 @@ def make_clip(tools: Toolbox, path: Path, *, seconds: float, size: str, rate: in
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running = Service(tmp_path_factory.mktemp("service") / "home")
+    running.start()
+    try:
+        yield running
+    finally:
+        code = running.stop()
+        left = running.processes()
+    assert code == 0
+    assert left == []
+
+
+# An encoder that reads its source at twice the speed it plays: what must happen meanwhile can, on any machine.
+SLOW = """#!/bin/sh
+case " $* " in
+*" libx264 "*)
+    for word do
+        shift
+        [ "$word" = -i ] && set -- "$@" -readrate 2
+        set -- "$@" "$word"
+    done
+    ;;
+esac
+exec "{ffmpeg}" "$@"
+"""
+
+
+@pytest.fixture(scope="session")
+def slow_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service whose encoders are paced, for tests in which something happens in the middle of an encode."""
+    folder = tmp_path_factory.mktemp("slow")
+    tool = tools.pick()
+    (folder / "ffmpeg").write_text(SLOW.format(ffmpeg=tool.ffmpeg))
+    (folder / "ffmpeg").chmod(0o755)
+    (folder / "ffprobe").symlink_to(tool.ffprobe)
+    running = Service(folder / "home", QUICK | {"VLOG_FFMPEG": str(folder / "ffmpeg")})
     running.start()
     try:
         yield running

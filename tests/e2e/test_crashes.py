@@ -54,7 +54,8 @@ async def attempts(service: Service, job_id: int) -> list[tuple[int, int, str]]:
     return [(row["generation"], row["attempt"], row["outcome"]) for row in rows]
 
 
-async def test_a_killed_worker_costs_a_retry_not_the_video(service: Service, long_clip: Path) -> None:
+async def test_a_killed_worker_costs_a_retry_not_the_video(slow_service: Service, long_clip: Path) -> None:
+    service = slow_service
     created = await service.upload(long_clip, title="crash")
     os.kill(await encoding_worker(service, created["slug"]), signal.SIGKILL)
     await asyncio.sleep(0.5)
@@ -64,7 +65,8 @@ async def test_a_killed_worker_costs_a_retry_not_the_video(service: Service, lon
     assert await attempts(service, created["job_id"]) == [(0, 1, "lost"), (0, 2, "completed")]
 
 
-async def test_a_drained_worker_costs_no_attempt(service: Service, long_clip: Path) -> None:
+async def test_a_drained_worker_costs_no_attempt(slow_service: Service, long_clip: Path) -> None:
+    service = slow_service
     created = await service.upload(long_clip, title="drain")
     os.kill(await encoding_worker(service, created["slug"]), signal.SIGTERM)
     video = await service.ended(created["video_id"], within=90)
