@@ -50,9 +50,11 @@ class StepName(StrEnum):
     """The phases of one video, in the order people see them; `current_step` shows one of these."""
 
     PROBE = "probe"
+    REMUX = "remux"  # only for containers that seek badly: the same packets in one that seeks well
     PLAN = "plan"
     THUMBNAIL = "thumbnail"
     AUDIO = "audio"
+    SUBTITLES = "subtitles"  # a text track of the source becomes WebVTT
     TRANSCODE = "transcode"
     VERIFY = "verify"
     MASTER_PLAYLIST = "master_playlist"

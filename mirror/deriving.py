@@ -11,9 +11,11 @@ ORDER = {step: place for place, step in enumerate(StepName)}
 # What of the job's hundred percent each phase is worth; the last one comes with the end itself.
 WEIGHTS = {
     StepName.PROBE: 1.0,
+    StepName.REMUX: 0.0,
     StepName.PLAN: 1.0,
     StepName.THUMBNAIL: 1.0,
     StepName.AUDIO: 3.0,
+    StepName.SUBTITLES: 0.0,
     StepName.TRANSCODE: 90.0,
     StepName.VERIFY: 1.0,
     StepName.MASTER_PLAYLIST: 1.0,
