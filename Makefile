@@ -64,7 +64,7 @@ replay: $(STAMP_DEV)
 	$(PYTEST) -q --durations=5 tests/replay
 
 integration-e2e: $(STAMP_DEV)
-	$(PYTEST) -n $(JOBS) --dist loadgroup --durations=15 tests/integration tests/e2e
+	$(BIN)/python -m tests.once_more -n $(JOBS) --dist loadgroup --durations=15 tests/integration tests/e2e
 
 bench: $(STAMP_DEV) ## measure, and write docs/benchmarks.md (hours); ONLY=60s-veryfast ROUNDS=3 for some, QUICK=1 to try
 	$(BIN)/python -m tests.bench $(addprefix --only ,$(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(filter-out 0,$(QUICK)),--quick)

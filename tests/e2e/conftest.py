@@ -18,11 +18,19 @@ DASHBOARD = """
 """
 
 
+SERVICES = ("two_workers", "slow_service", "service")  # fixtures that start everything: seconds, and hundreds of MB
+
+
+# Before xdist's own hook, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep these on one xdist worker: they share one service."""
+    """Keep the tests of one service on one xdist worker, so that it is started once."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("e2e"))
+            for name in SERVICES:
+                if name in getattr(item, "fixturenames", ()):
+                    item.add_marker(pytest.mark.xdist_group(name))
+                    break
 
 
 @pytest.fixture(scope="session")

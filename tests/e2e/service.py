@@ -71,7 +71,7 @@ class Service:
             stderr=log,
         )
         log.close()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, httpx.HTTPError, ValueError, KeyError):
                 answer = httpx.get(f"{self.url}/api/health", timeout=2)
@@ -88,7 +88,7 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         try:
-            return self.process.wait(30)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -126,7 +126,7 @@ class Service:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    async def ended(self, video_id: int, *, within: float = 90) -> dict[str, Any]:
+    async def ended(self, video_id: int, *, within: float = 180) -> dict[str, Any]:
         """Wait until the video is ready or failed, and return it."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
