@@ -131,5 +131,6 @@ class InternalTransient(VlogError):
 # Codes that only a workflow or the mirror gives; no exception carries them.
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 CANCELLED = "CANCELLED"
+JOB_ENDED = "JOB_ENDED"  # a command that came too late
 
 SENTENCE_LIMIT = 500  # what `last_error` and `error_message` hold

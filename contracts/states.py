@@ -82,6 +82,14 @@ class EventLevel(StrEnum):
     ERROR = "error"
 
 
+class JobKind(StrEnum):
+    """Why a job was made."""
+
+    UPLOAD = "upload"  # a video's first
+    RETRY = "retry"  # makes what the job before it left missing, in the same output
+    RETRANSCODE = "retranscode"  # makes it again in an output of its own; the old stream is served until then
+
+
 class Codec(StrEnum):
     H264 = "h264"
     HEVC = "hevc"

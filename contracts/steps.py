@@ -21,7 +21,7 @@ from contracts.media import (
     VideoRendition,
 )
 from contracts.message import Message
-from contracts.states import StepName, Tier
+from contracts.states import JobKind, StepName, Tier
 
 
 class TranscodeRequest(Message):
@@ -38,6 +38,30 @@ class TranscodeRequest(Message):
     tier: Tier = Tier.FREE
     max_attempts: int = 3
     heartbeat_timeout_s: float = 30.0  # how long a silent worker keeps a step
+    kind: JobKind = JobKind.UPLOAD
+    # The plan of the job that this one continues. Its grid, encoders, build and, in the same output, generations
+    # are kept to, so that what is stored fits; the plan step cuts spans anew for the workers that are there now.
+    plan: TranscodePlan | None = None
+    # Renditions that exist and stay as they are: qualities, and sound as `audio_0`. They are neither made nor
+    # removed, and stay in the manifests. What is published and not named here is replaced, or no longer listed.
+    keep: tuple[str, ...] = ()
+    # What the job cannot do without (VLOG_CRITICAL_QUALITIES; `audio` is the default track). Empty: the lowest
+    # rung and the default sound; of a retranscode, which replaces a whole stream, every rung.
+    critical: tuple[str, ...] = ()
+
+
+class MissingRendition(Message):
+    """What a ready video does without, and why; a retry can make just that."""
+
+    name: str  # a quality, or a sound track as `audio_1`
+    code: str
+    sentence: str
+
+
+class SetPriority(Message):
+    """Ask that what is scheduled from now on waits with another tier; what is queued is moved by the asker."""
+
+    tier: Tier
 
 
 class TranscodeResult(Message):
@@ -46,6 +70,7 @@ class TranscodeResult(Message):
     status: str
     qualities: tuple[str, ...] = ()
     duration_s: float = 0.0
+    missing: tuple[MissingRendition, ...] = ()
 
 
 class StepRequest(Message):
@@ -91,6 +116,14 @@ class MakePlan(StepRequest):
     step = StepName.PLAN
     facts: SourceFacts
     qualities: tuple[str, ...] = ()
+    continues: TranscodePlan | None = None  # a plan to keep to: of an earlier job, or this one's when some start anew
+    same_output: bool = False  # what was stored under that plan is still to be used
+    keep: tuple[str, ...] = ()  # not to be made: they are there
+    anew: tuple[str, ...] = ()  # to be made under their next generation
+
+    @property
+    def step_key(self) -> str:
+        return "plan:again" if self.anew else "plan"
 
 
 class MakeThumbnail(StepRequest):
@@ -236,6 +269,7 @@ class Publish(StepRequest):
     step = StepName.PUBLISH
     slug: str
     renditions: VerifiedRenditions
+    keep: tuple[str, ...] = ()  # published before and still current: see TranscodeRequest
 
 
 class Published(Message):
@@ -249,6 +283,19 @@ class Finalize(StepRequest):
     step = StepName.FINALIZE
     duration_s: float
     qualities: tuple[str, ...]
+    missing: tuple[MissingRendition, ...] = ()
+
+
+class RemovePartial(StepRequest):
+    """Ask to remove what a cancelled job has made: folders of its output that no rendition's row names."""
+
+    step = StepName.FINALIZE
+    slug: str
+    output: str
+
+    @property
+    def step_key(self) -> str:
+        return "finalize:remove"
 
 
 class FailJob(StepRequest):

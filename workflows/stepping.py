@@ -24,6 +24,7 @@ from contracts.errors import (
     FailureKind,
     OutputIncomplete,
 )
+from contracts.states import Tier
 from contracts.steps import StepFailure, StepRequest, TranscodeRequest
 from workflows import options
 
@@ -50,6 +51,8 @@ class Steps:
     def __init__(self, job: TranscodeRequest) -> None:
         self._job = job
         self._stopping = False  # one of several pieces has failed: the others begin nothing new
+        self.paused = False
+        self.tier = job.tier
 
     async def run(
         self,
@@ -95,6 +98,15 @@ class Steps:
                 self._go_on(promise)
                 await workflow.sleep(failure.retry_after_s, summary=f"waiting: {failure.sentence}")
             waits += 1
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+
+    def set_tier(self, tier: Tier) -> None:
+        self.tier = tier
 
     def has_tries_left(self, tries: Tries) -> bool:
         return tries.used < self._job.max_attempts

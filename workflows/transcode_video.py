@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.probing import ProbeSteps
     from activities.publishing import ManifestSteps, PublishSteps
     from activities.verifying import VerifySteps
-    from contracts.errors import CANCELLED, OutputIncomplete
+    from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
     from contracts.layout import audio_prefix
     from contracts.media import PlannedAudio, PlannedRendition, SourceFacts, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
         MakeThumbnail,
         Probe,
         Publish,
+        SetPriority,
         TranscodeRequest,
         TranscodeResult,
         VerifiedRenditions,
@@ -53,6 +54,7 @@ class TranscodeVideo:
         self._job = request
         self._steps = Steps(request)
         self._status = "waiting for a worker"
+        self._over = False  # publishing has begun, or the end is being written: no command fits any more
 
     @workflow.run
     async def run(self, request: TranscodeRequest) -> TranscodeResult:
@@ -76,6 +78,37 @@ class TranscodeVideo:
     def status(self) -> str:
         return self._status
 
+    @workflow.update
+    async def pause(self) -> None:
+        """Withdraw what is queued and take back what runs; it answers at once. Twice is once."""
+        self._steps.pause()
+
+    @workflow.update
+    async def resume(self) -> None:
+        """Go on where the segments end. Twice is once."""
+        self._steps.resume()
+
+    @workflow.update
+    async def set_priority(self, wish: SetPriority) -> None:
+        self._steps.set_tier(wish.tier)
+
+    @pause.validator
+    def _may_pause(self) -> None:
+        self._refuse_when_over()
+
+    @resume.validator
+    def _may_resume(self) -> None:
+        self._refuse_when_over()
+
+    @set_priority.validator
+    def _may_set_priority(self, wish: SetPriority) -> None:
+        self._refuse_when_over()
+
+    def _refuse_when_over(self) -> None:
+        """Refuse what no longer fits: the API answers 409 with this code and sentence."""
+        if self._over:
+            raise ApplicationError("The job is ending or has ended.", type=JOB_ENDED)
+
     async def _make(self) -> TranscodeResult:
         job = self._job
         self._say("looking at the source", VideoStatus.PROCESSING)
@@ -97,6 +130,7 @@ class TranscodeVideo:
         self._say(f"encoding {', '.join(r.quality for r in plan.renditions)}")
         renditions = await self._encode(facts, plan)
 
+        self._over = True
         self._say("publishing")
         await self._steps.run(
             ManifestSteps.write_manifests,
@@ -261,6 +295,7 @@ class TranscodeVideo:
     async def _fail(self, code: str, sentence: str, failed_step: str = "") -> None:
         """Write the unhappy end, also while the workflow itself is being cancelled."""
         job = self._job
+        self._over = True
         self._say(f"failed: {sentence}", VideoStatus.FAILED)
         ending = asyncio.create_task(
             self._steps.run(
