@@ -8,13 +8,13 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 from temporalio.common import SearchAttributeKey
 
-from api import starting
 from api.starting import Start, Starter
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.steps import TranscodeRequest
-from mirror import reads
+from mirror import outbox, reads
 from tests.integration.api.running import Api, TemporalServer, serving
 from tests.support.eventually import eventually
+from workflows import starting
 
 VIDEO = b"not really a video, and nobody asks here"
 
@@ -68,7 +68,7 @@ async def test_an_upload_starts_a_workflow_that_people_can_find(api: Api) -> Non
 async def test_uploads_while_temporal_is_away_are_accepted_and_start_when_it_comes(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting, "OLDER_THAN_S", 0.0)
+    monkeypatch.setattr(outbox, "OLDER_THAN_S", 0.0)
     temporal = TemporalServer()
     async with serving(database_url, tmp_path / "storage", temporal_address=temporal.address) as api:
         first, second = await upload(api), await upload(api)
@@ -143,7 +143,7 @@ async def test_jobs_that_temporal_refuses_fail_with_a_reason_and_hold_up_nobody(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await refusing(api, monkeypatch)
-    monkeypatch.setattr(starting, "AT_ONCE", 2)
+    monkeypatch.setattr(outbox, "AT_ONCE", 2)
     refused = [await upload(api) for _ in range(2)]
     starter = Starter(api.database, api.temporal, settle_s=0)
     await starter.prepare()
@@ -155,7 +155,7 @@ async def test_jobs_that_temporal_refuses_fail_with_a_reason_and_hold_up_nobody(
         assert (await api.http.get(f"/api/jobs/{created['job_id']}")).json()["state"] == "failed"
     last = await upload(api)
     monkeypatch.undo()
-    monkeypatch.setattr(starting, "AT_ONCE", 2)
+    monkeypatch.setattr(outbox, "AT_ONCE", 2)
     assert await starter.start_left_over(older_than_s=0) == 1
     assert (await handle(api, last).describe()).status is WorkflowExecutionStatus.RUNNING
 

@@ -1,7 +1,7 @@
 """What a workflow is started with."""
 
-from api.starting import fairness_key, summary
 from contracts.states import Tier
+from workflows.starting import fairness_key, summary
 
 
 def test_an_owner_is_their_own_turn_however_long_the_name() -> None:

@@ -1,0 +1,97 @@
+"""Hands one job to Temporal. Repeating it is the same start, because the workflow's id names the job.
+
+No workflow imports this: it is for those who start them, the API and housekeeping.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from datetime import timedelta
+
+import structlog
+from temporalio.client import Client
+from temporalio.common import (
+    Priority,
+    SearchAttributeKey,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from contracts.ids import workflow_id
+from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
+from contracts.starting import Start
+from contracts.states import VideoStatus
+from contracts.steps import TranscodeRequest
+from workflows.transcode_video import TranscodeVideo
+
+log = structlog.get_logger(__name__)
+
+START_S = 3.0  # an upload's answer waits no longer than this for Temporal
+SUMMARY_LIMIT = 200  # bytes; Temporal refuses a summary above 400
+FAIRNESS_KEY_LIMIT = 64  # bytes, Temporal's own limit
+
+_VIDEO_ID = SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID)
+_VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
+_TIER = SearchAttributeKey.for_int(SEARCH_TIER)
+
+
+def fairness_key(owner: str) -> str | None:
+    """Name whose turn it is; an owner too long for Temporal keeps a turn of their own."""
+    if len(owner.encode()) <= FAIRNESS_KEY_LIMIT:
+        return owner or None
+    return hashlib.sha256(owner.encode()).hexdigest()[:FAIRNESS_KEY_LIMIT]
+
+
+def summary(title: str) -> str:
+    return title.encode()[:SUMMARY_LIMIT].decode(errors="ignore")
+
+
+class TranscodeStarter:
+    """Starts `TranscodeVideo`; `settled` tells whether a refusal is one for good."""
+
+    def __init__(
+        self, temporal: Client, *, heartbeat_timeout_s: float = 30.0, settled: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._temporal, self._heartbeat_timeout_s, self._settled = temporal, heartbeat_timeout_s, settled
+
+    async def __call__(self, request: TranscodeRequest, title: str) -> tuple[Start, str]:
+        """Start one job's workflow; never raises for a Temporal that is away."""
+        name = workflow_id(request.video_id, request.job_id)
+        request = request.model_copy(update={"heartbeat_timeout_s": self._heartbeat_timeout_s})
+        try:
+            # The SDK connects lazily and retries on its own; this is the limit on all of that together.
+            async with asyncio.timeout(START_S):
+                await self._temporal.start_workflow(
+                    TranscodeVideo.run,
+                    request,
+                    id=name,
+                    task_queue=TaskQueue.ORCHESTRATE,
+                    id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                    search_attributes=TypedSearchAttributes(
+                        [
+                            SearchAttributePair(_VIDEO_ID, str(request.video_id)),
+                            SearchAttributePair(_VIDEO_STATUS, VideoStatus.PENDING.value),
+                            SearchAttributePair(_TIER, request.tier.priority),
+                        ]
+                    ),
+                    priority=Priority(priority_key=request.tier.priority, fairness_key=fairness_key(request.owner)),
+                    static_summary=summary(title),
+                    rpc_timeout=timedelta(seconds=START_S),
+                )
+        except WorkflowAlreadyStartedError:
+            pass  # it ran and ended before the mirror heard of its start
+        except RPCError as error:
+            log.warning("workflow_not_started", workflow=name, error=str(error))
+            told_no = (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.FAILED_PRECONDITION)
+            if error.status not in told_no:
+                return Start.AWAY, error.message
+            return Start.REFUSED if self._settled() else Start.LATER, error.message
+        except (TimeoutError, RuntimeError) as error:  # RuntimeError: the SDK's word for "cannot connect"
+            log.warning("workflow_not_started", workflow=name, error=str(error) or "timeout")
+            return Start.AWAY, ""
+        return Start.STARTED, ""
