@@ -221,6 +221,7 @@ class EncodeList(Message):
     encoding: Encoding
     window: int  # how many of its steps are scheduled at a time
     alone: bool
+    opening: bool = False  # it makes the video playable, and goes before what else waits in its tier
     ffmpeg: str = ""
 
 

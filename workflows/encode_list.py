@@ -46,7 +46,7 @@ async def _encode(
         await steps.run(
             TranscodeSteps.transcode_span,
             _span_of(request, span, renditions),
-            options.transcode(request.grid, renditions, span.segments),
+            options.transcode(request.grid, renditions, span.segments, opening=request.opening),
             f"segments {span.first_segment} to {last}: {' '.join(r.quality for r in renditions)}",
             tries=tries,
             give_up_on=ENCODER_FAULTS if several else (),

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from temporalio.common import RetryPolicy
+from temporalio.common import Priority, RetryPolicy
 
 from contracts.media import Grid, PlannedRendition, TranscodePlan
-from contracts.queues import TaskQueue
+from contracts.queues import TaskQueue, fairness_key
 
+# Against 1 for all else: an opening that comes late still goes first within its tier. Not for ever: while one person's
+# openings queue, one in a hundred steps is somebody's rest.
+OPENING_WEIGHT = 100.0
 FOREVER = 0  # Temporal's word for unlimited attempts
 
 
@@ -17,6 +20,7 @@ class Promise:
     queue: TaskQueue
     limit_s: float  # one attempt may take this long
     heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
+    opening: bool = False  # people wait for it to begin watching
     until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
 
     @property
@@ -44,14 +48,26 @@ def storyboard(plan: TranscodePlan) -> Promise:
 
 def audio(plan: TranscodePlan) -> Promise:
     """AAC runs at many times real time; half of real time means something is wrong."""
-    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s)
+    # Nothing plays without its sound.
+    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s, opening=len(plan.lists) > 1)
 
 
-def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int) -> Promise:
+def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int, *, opening: bool = False) -> Promise:
     """Scale with length and size, with no cap: stalls are caught by frames that stop, not by this limit."""
     megapixels = sum(r.width * r.height for r in renditions) / 1e6
     seconds = grid.seconds(segments * grid.segment_frames)
-    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels))
+    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), opening=opening)
+
+
+def turn(promise: Promise, owner: str) -> Priority:
+    """Say who goes first of those that wait for a worker.
+
+    Only the turn within the tier is said here. The tier itself comes down from the workflow, so that moving the
+    workflow (`update_workflow_execution_options`, path `priority.priority_key`) moves what it schedules later.
+    """
+    if not promise.opening:
+        return Priority.default
+    return Priority(fairness_key=fairness_key(owner, opening=True), fairness_weight=OPENING_WEIGHT)
 
 
 def retries(promise: Promise, attempts_left: int, give_up_on: Sequence[str] = ()) -> RetryPolicy:

@@ -4,7 +4,6 @@ No workflow imports this: it is for those who start them, the API and housekeepi
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -22,7 +21,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.ids import workflow_id
-from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
+from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue, fairness_key
 from contracts.starting import Start
 from contracts.states import VideoStatus
 from contracts.steps import TranscodeRequest
@@ -32,18 +31,10 @@ log = structlog.get_logger(__name__)
 
 START_S = 3.0  # an upload's answer waits no longer than this for Temporal
 SUMMARY_LIMIT = 200  # bytes; Temporal refuses a summary above 400
-FAIRNESS_KEY_LIMIT = 64  # bytes, Temporal's own limit
 
 _VIDEO_ID = SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID)
 _VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 _TIER = SearchAttributeKey.for_int(SEARCH_TIER)
-
-
-def fairness_key(owner: str) -> str | None:
-    """Name whose turn it is; an owner too long for Temporal keeps a turn of their own."""
-    if len(owner.encode()) <= FAIRNESS_KEY_LIMIT:
-        return owner or None
-    return hashlib.sha256(owner.encode()).hexdigest()[:FAIRNESS_KEY_LIMIT]
 
 
 def summary(title: str) -> str:

@@ -83,6 +83,7 @@ class Steps:
                     heartbeat_timeout=timedelta(seconds=self._job.heartbeat_timeout_s) if promise.heartbeats else None,
                     retry_policy=options.retries(promise, self._job.max_attempts - tries.used, give_up_on),
                     cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+                    priority=options.turn(promise, self._job.owner),
                     summary=summary,
                 )
             except ActivityError as error:

@@ -204,11 +204,22 @@ class TranscodeVideo:
         lists = plan.lists or (tuple(r.quality for r in plan.renditions),)
         wanted = [tuple(r for r in renditions if r.quality in names) for names in lists]
         await self._steps.together(
-            *(self._list(chosen, facts, plan, alone=len(lists) == 1) for chosen in wanted if chosen)
+            *(
+                # The first list is the one that makes the video playable, when it runs ahead of others.
+                self._list(chosen, facts, plan, alone=len(lists) == 1, opening=place == 0 < len(lists) - 1)
+                for place, chosen in enumerate(wanted)
+                if chosen
+            )
         )
 
     async def _list(
-        self, renditions: tuple[PlannedRendition, ...], facts: SourceFacts, plan: TranscodePlan, *, alone: bool
+        self,
+        renditions: tuple[PlannedRendition, ...],
+        facts: SourceFacts,
+        plan: TranscodePlan,
+        *,
+        alone: bool,
+        opening: bool,
     ) -> None:
         request = EncodeList(
             job=self._job,
@@ -219,6 +230,7 @@ class TranscodeVideo:
             encoding=plan.encoding,
             window=plan.window,
             alone=alone and len(plan.spans) == 1,
+            opening=opening,
             ffmpeg=plan.ffmpeg,
         )
         if len(plan.spans) < CHILD_FROM_SPANS:

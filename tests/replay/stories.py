@@ -24,6 +24,7 @@ from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
 from contracts.steps import TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
+from runtime.temporal_server import DYNAMIC_CONFIG
 from tests.replay.fake_steps import FakeSteps
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
@@ -54,6 +55,7 @@ async def temporal_for_stories() -> AsyncIterator[Client]:
         data_converter=pydantic_data_converter,
         dev_server_existing_path=str(temporal_binary()),
         dev_server_log_level="error",
+        dev_server_extra_args=[word for value in DYNAMIC_CONFIG for word in ("--dynamic-config-value", value)],
         search_attributes=[
             SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID),
             SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS),
@@ -67,8 +69,10 @@ async def temporal_for_stories() -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def telling(client: Client, steps: FakeSteps) -> AsyncIterator[WorkflowHandle[TranscodeVideo, TranscodeResult]]:
-    """Serve all queues with fake steps and start the story."""
+async def telling(
+    client: Client, steps: FakeSteps, *, slots: int | None = None
+) -> AsyncIterator[WorkflowHandle[TranscodeVideo, TranscodeResult]]:
+    """Serve all queues with fake steps, `slots` of them at a time, and start the story."""
     async with AsyncExitStack() as running:
         for queue, served in steps.by_queue().items():
             workflows = [TranscodeVideo, TranscodeList] if queue == TaskQueue.ORCHESTRATE else []
@@ -78,6 +82,8 @@ async def telling(client: Client, steps: FakeSteps) -> AsyncIterator[WorkflowHan
                 workflows=workflows,
                 activities=served,
                 interceptors=[FailureInterceptor(first_delay_s=0.05)],
+                max_concurrent_activities=slots,
+                disable_eager_activity_execution=True,  # as the real ones
                 workflow_runner=sandbox.SandboxedWorkflowRunner(),
             )
             await running.enter_async_context(worker)

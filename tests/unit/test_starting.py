@@ -1,7 +1,8 @@
 """What a workflow is started with."""
 
+from contracts.queues import fairness_key
 from contracts.states import Tier
-from workflows.starting import fairness_key, summary
+from workflows.starting import summary
 
 
 def test_an_owner_is_their_own_turn_however_long_the_name() -> None:
@@ -10,6 +11,13 @@ def test_an_owner_is_their_own_turn_however_long_the_name() -> None:
     long, longer = fairness_key("ü" * 40), fairness_key("ü" * 41)
     assert long and longer and long != longer
     assert len(long.encode()) <= 64
+
+
+def test_openings_have_a_turn_of_their_own() -> None:
+    assert fairness_key("ana", opening=True) == "ana/opening"
+    assert fairness_key("", opening=True) == "/opening"
+    long = fairness_key("a" * 60, opening=True)
+    assert long and len(long) == 64 and long != fairness_key("a" * 61, opening=True)
 
 
 def test_a_summary_is_cut_between_letters() -> None:
