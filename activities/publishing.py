@@ -23,8 +23,7 @@ class ManifestSteps:
         """
         for video in request.renditions.video:
             await self._put(video.prefix + PLAYLIST, manifests.media_playlist_video(video))
-        picture = request.renditions.video[0]
-        segment_s = picture.segment_frames / picture.frame_rate.fraction
+        segment_s = request.grid.segment_frames / request.grid.frame_rate.fraction
         for audio in request.renditions.audio:
             await self._put(audio.prefix + PLAYLIST, manifests.media_playlist_audio(audio, segment_s))
 
