@@ -23,7 +23,8 @@ class ManifestSteps:
         """
         for video in request.renditions.video:
             await self._put(video.prefix + PLAYLIST, manifests.media_playlist_video(video))
-        segment_s = request.grid.segment_frames / request.grid.frame_rate.fraction
+        picture = request.renditions.video[0]
+        segment_s = picture.segment_frames / picture.frame_rate.fraction
         for audio in request.renditions.audio:
             await self._put(audio.prefix + PLAYLIST, manifests.media_playlist_audio(audio, segment_s))
 
@@ -39,11 +40,12 @@ class PublishSteps:
     async def publish(self, request: Publish) -> Published:
         """Record the renditions, then put master.m3u8 and manifest.mpd in their place.
 
-        Safe to repeat: rows are upserted, and the manifests are built from the rows, so that renditions
-        of earlier jobs which are still current stay listed. Each file is replaced whole.
+        Safe to repeat: rows are upserted, and the manifests are built from the rows, so that renditions of
+        earlier jobs which this one keeps stay listed. Each file is replaced whole: who plays the old stream
+        goes on playing it, since its segments are removed only after a grace.
         """
         async with self._database.write() as session:
-            await writes.record_renditions(session, request.job_id, request.video_id, request.renditions)
+            await writes.record_renditions(session, request.job_id, request.video_id, request.renditions, request.keep)
         async with self._database.read() as session:
             current = await reads.renditions(session, request.video_id)
         prefix = video_prefix(request.slug)

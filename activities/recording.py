@@ -47,8 +47,7 @@ class _Recorded(ActivityInboundInterceptor):
         try:
             result = await self.next.execute_activity(input)
         except asyncio.CancelledError:
-            # A pause or a cancel: what is stored is handed back. Which of the two only the job's end can tell.
-            self._recorder.ended(claim, StepOutcome.PARTIAL)
+            self._recorder.ended(claim, StepOutcome.CANCELLED)
             raise
         except ApplicationError as error:
             failure = failure_of(error)

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Select, and_, column, func, not_, or_, select, table, text
+from sqlalchemy import Select, and_, column, func, not_, or_, select, table
+from sqlalchemy.orm import aliased
 
 from contracts.ids import JobId, VideoId
 from contracts.states import JobState, VideoStatus, WorkerStatus
@@ -21,7 +22,6 @@ from mirror.showing import (
     show_video_rendition,
 )
 from mirror.tables import (
-    UNFINISHED,
     AudioRenditionRow,
     Job,
     JobEvent,
@@ -30,6 +30,7 @@ from mirror.tables import (
     Video,
     VideoQuality,
     Worker,
+    unfinished,
 )
 from mirror.views import EventView, HealthCounts, JobView, Page, ProgressView, StepView, VideoView
 from mirror.writes_intake import idempotent, request_of
@@ -143,16 +144,19 @@ async def progress(s: AnySession, video_id: VideoId) -> ProgressView | None:
 
 
 async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100) -> list[TranscodeRequest]:
-    """List what was committed and never reached Temporal, oldest first."""
+    """List what was committed and never reached Temporal, oldest first; a paused one waits for its resume."""
+    continued = aliased(Job)
     query = (
-        select(Video, Job)
+        select(Video, Job, continued.plan)
         .join(Job, Job.video_id == Video.id)
-        .where(Job.workflow_started_at.is_(None), text(UNFINISHED), Video.deleted_at.is_(None))
+        .outerjoin(continued, continued.id == Job.continues_job_id)
+        .where(Job.workflow_started_at.is_(None), Job.paused_at.is_(None), unfinished())
+        .where(Video.deleted_at.is_(None))
         .where(Job.created_at <= func.now() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_s))
         .order_by(Job.id)
         .limit(limit)
     )
-    return [request_of(video, job) for video, job in await s.execute(query)]
+    return [request_of(video, job, plan) for video, job, plan in await s.execute(query)]
 
 
 async def health_counts(s: AnySession, *, worker_silence_s: float = WORKER_SILENCE_S) -> HealthCounts:

@@ -1,12 +1,13 @@
 """What a stream that is still being encoded is written from."""
 
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from contracts.ids import JobId
 from contracts.media import TranscodePlan
 from contracts.message import Message
+from contracts.states import VideoStatus
 from mirror.sessions import AnySession
-from mirror.tables import UNFINISHED, Job, Video
+from mirror.tables import Job, Video, unfinished
 
 
 class GrowingJob(Message):
@@ -16,13 +17,16 @@ class GrowingJob(Message):
 
 
 async def growing_job(s: AnySession, slug: str) -> GrowingJob | None:
-    """Find the unfinished job of a video, once it has a plan; there is one at most."""
+    """Find the unfinished job of a video, once it has a plan; there is one at most.
+
+    A ready video has a whole stream: what a retranscode or a retry adds to it is shown when it is whole, not before.
+    """
     if "\x00" in slug:
         return None
     query = (
         select(Job.id, Job.output, Job.plan)
         .join(Video, Video.id == Job.video_id)
-        .where(Video.slug == slug, Video.deleted_at.is_(None), text(UNFINISHED))
+        .where(Video.slug == slug, Video.deleted_at.is_(None), Video.status != VideoStatus.READY, unfinished())
     )
     row = (await s.execute(query)).first()
     if row is None or not row.plan:

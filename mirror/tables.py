@@ -3,11 +3,25 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, false, func, text
+from sqlalchemy import (
+    CheckConstraint,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+    and_,
+    false,
+    func,
+    not_,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from contracts.media import QUALITY_PATTERN
-from contracts.states import Codec, QualityStatus, StepName, Tier, VideoStatus
+from contracts.states import Codec, JobKind, QualityStatus, StepName, Tier, VideoStatus
 from mirror.base import Base, word
 from mirror.tables_around import (
     Transcription,
@@ -96,6 +110,8 @@ class Video(Base):
     playable_at: Mapped[datetime | None]
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
+    # What a ready video does without, and why: each a MissingRendition.
+    missing: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
 
 
 class Job(Base):
@@ -113,6 +129,7 @@ class Job(Base):
             "created_at",
             postgresql_where=text("workflow_started_at IS NULL AND completed_at IS NULL AND cancelled_at IS NULL"),
         ),
+        Index("ix_transcoding_jobs_command_at", "command_at", postgresql_where=text("command_at IS NOT NULL")),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -143,6 +160,19 @@ class Job(Base):
     paused_at: Mapped[datetime | None]
     error_code: Mapped[str | None] = mapped_column(String(50))
     plan: Mapped[dict[str, Any] | None]
+    kind: Mapped[JobKind] = mapped_column(word(JobKind, "kind"), server_default=JobKind.UPLOAD)
+    continues_job_id: Mapped[int | None] = mapped_column(ForeignKey("transcoding_jobs.id", ondelete="SET NULL"))
+    keep: Mapped[list[str]] = mapped_column(server_default=text("'[]'::jsonb"))  # renditions that stay as they are
+    # Commands are wishes of the row; these say which of them Temporal has not heard yet: see writes_commands.
+    cancel_requested_at: Mapped[datetime | None]
+    command_at: Mapped[datetime | None]
+    untold: Mapped[list[str]] = mapped_column(server_default=text("'[]'::jsonb"))
+
+
+def unfinished() -> ColumnElement[bool]:
+    """Say `UNFINISHED` of a job's columns, for queries in which another table has the same names."""
+    failed = and_(Job.last_error.is_not(None), Job.attempt_number >= Job.max_attempts)
+    return and_(Job.cancelled_at.is_(None), Job.completed_at.is_(None), not_(failed))
 
 
 class QualityProgressRow(Base):

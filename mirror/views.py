@@ -9,6 +9,7 @@ from contracts.media import Span
 from contracts.states import (
     Codec,
     EventLevel,
+    JobKind,
     JobState,
     QualityStatus,
     StepName,
@@ -16,6 +17,7 @@ from contracts.states import (
     Tier,
     VideoStatus,
 )
+from contracts.steps import MissingRendition
 
 Item = TypeVar("Item")
 
@@ -61,6 +63,7 @@ class VideoView(View):
     playable_at: datetime | None
     published_at: datetime | None
     deleted_at: datetime | None
+    missing: tuple[MissingRendition, ...] = ()  # what a ready video does without, and why
     job_id: int | None  # the newest
     qualities: tuple[VideoQualityView, ...] = ()
 
@@ -102,6 +105,9 @@ class JobView(View):
     workflow_id: str | None
     workflow_started_at: datetime | None
     output: str
+    kind: JobKind
+    continues_job_id: int | None  # the job whose plan it keeps to
+    cancel_requested_at: datetime | None
     wanted: tuple[str, ...]  # the qualities asked for; empty: the whole ladder
     owner: str
     tier: Tier

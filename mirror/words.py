@@ -3,6 +3,14 @@
 from enum import StrEnum
 
 
+class Command(StrEnum):
+    """What Temporal may still have to be told of a job; in `transcoding_jobs.untold`."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"  # or resume: whichever the row wishes by now
+    PRIORITY = "priority"
+
+
 class ThumbnailSource(StrEnum):
     AUTO = "auto"
     SELECTED = "selected"

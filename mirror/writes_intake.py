@@ -1,18 +1,22 @@
 """A video comes in: its row, its first job and the first line of its story, in one transaction."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import func, or_, select, text, update
+from sqlalchemy import or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
-from contracts.states import Tier, VideoStatus
+from contracts.media import TranscodePlan
+from contracts.states import JobKind, Tier, VideoStatus
 from contracts.steps import TranscodeRequest
 from mirror.cleaning import clean
 from mirror.events import TOPIC_PROGRESS, Event, add_event, notify
+from mirror.locking import database_now, lock_job
 from mirror.sessions import AnySession, WriteSession
 from mirror.slugs import free_slug, slug_of
 from mirror.tables import Job, Video
+from mirror.words import Command
 
 
 @dataclass(frozen=True)
@@ -118,8 +122,14 @@ async def _insert_job(s: WriteSession, new: NewVideo) -> JobId:
     return JobId(job.id)
 
 
-def request_of(video: Video, job: Job) -> TranscodeRequest:
-    """Rebuild the workflow's input from the rows: the same that was, or should have been, sent."""
+def request_of(video: Video, job: Job, continued: dict[str, Any] | None = None) -> TranscodeRequest:
+    """Rebuild the workflow's input from the rows: the same that was, or should have been, sent.
+
+    `continued` is the plan of the job that this one continues.
+    """
+    plan = TranscodePlan.model_validate(continued) if continued else None
+    # What was asked for as a whole new stream stays all or nothing, however often it is tried again.
+    whole = job.kind is JobKind.RETRY and job.retranscode_metadata is not None and plan is not None
     return TranscodeRequest(
         video_id=VideoId(video.id),
         job_id=JobId(job.id),
@@ -131,6 +141,10 @@ def request_of(video: Video, job: Job) -> TranscodeRequest:
         owner=job.owner,
         tier=job.tier,
         max_attempts=job.max_attempts,
+        kind=job.kind,
+        plan=plan,
+        keep=tuple(job.keep),
+        critical=(*(rung.quality for rung in plan.renditions), "audio") if plan and whole else (),
     )
 
 
@@ -149,7 +163,17 @@ async def idempotent(s: AnySession, key: str) -> CreatedVideo | None:
 
 
 async def workflow_started(s: WriteSession, job_id: JobId) -> None:
-    """Note that Temporal has the job; housekeeping starts those without this note."""
-    await s.execute(
-        update(Job).where(Job.id == job_id, Job.workflow_started_at.is_(None)).values(workflow_started_at=func.now())
-    )
+    """Note that Temporal has the job; housekeeping starts those without this note.
+
+    A command that came while it was being started has not been heard: it is put down as untold.
+    """
+    job = await lock_job(s, job_id)
+    if job is None or job.workflow_started_at is not None:
+        return
+    now = await database_now(s)
+    job.workflow_started_at = now
+    unheard = [Command.CANCEL] if job.cancel_requested_at else [Command.PAUSE] if job.paused_at else []
+    if unheard:
+        job.untold = [*job.untold, *(each for each in unheard if each not in job.untold)]
+        job.command_at = now
+    await s.flush()

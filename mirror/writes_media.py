@@ -68,8 +68,13 @@ async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
         await s.execute(put.on_conflict_do_update(constraint="uq_job_quality", set_=plan_only))
 
 
-async def record_renditions(s: WriteSession, job_id: JobId, video_id: VideoId, whole: VerifiedRenditions) -> None:
-    """Name the renditions that manifests are built from; those of other qualities stay."""
+async def record_renditions(
+    s: WriteSession, job_id: JobId, video_id: VideoId, whole: VerifiedRenditions, keep: tuple[str, ...] = ()
+) -> None:
+    """Name the renditions that manifests are built from: those of this job, and those that it keeps.
+
+    Whatever else was there is no longer listed: another frame grid, or sound of another length, would not match.
+    """
     job = await lock_job(s, job_id)
     if job is None or has_ended(job):
         return
@@ -81,11 +86,11 @@ async def record_renditions(s: WriteSession, job_id: JobId, video_id: VideoId, w
         values = _audio_row(job_id, video_id, audio)
         sound = insert(AudioRenditionRow).values(values)
         await s.execute(sound.on_conflict_do_update(index_elements=["video_id", "track"], set_=_but(values, "track")))
-    # Audio is encoded whole by every job that makes any: older tracks beside the new ones would not match them.
-    tracks = [audio.track for audio in whole.audio]
-    await s.execute(
-        delete(AudioRenditionRow).where(AudioRenditionRow.video_id == video_id, AudioRenditionRow.track.not_in(tracks))
-    )
+    current = {*keep, *(video.quality for video in whole.video), *(f"audio_{audio.track}" for audio in whole.audio)}
+    pictures = delete(VideoQuality).where(VideoQuality.video_id == video_id, VideoQuality.quality.not_in(current))
+    await s.execute(pictures)
+    track = func.concat("audio_", AudioRenditionRow.track)
+    await s.execute(delete(AudioRenditionRow).where(AudioRenditionRow.video_id == video_id, track.not_in(current)))
 
 
 SIZES = "size_bytes peak_bandwidth average_bandwidth"
