@@ -1,4 +1,4 @@
-"""The app: routes, error shapes, and the one background task, from parts that somebody else opened."""
+"""The app: routes, error shapes, and the two background tasks, from parts that somebody else opened."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 from temporalio.client import Client
 
-from api import growing, health, jobs, pages, playback, uploading, videos
+from api import commands, growing, health, jobs, pages, playback, telling, uploading, videos
 from api.bodies import AnswerAfterBody
 from api.cors import PlaybackCors
 from api.errors import install
@@ -24,18 +24,15 @@ def create_app(
     settings: Settings, database: Database, store: Store, temporal: Client, *, temporal_ui_url: str | None = None
 ) -> FastAPI:
     """Put the API together. Whoever opened the parts closes them."""
-    starter = Starter(
-        database,
-        temporal,
-        heartbeat_timeout_s=heartbeat_timeout_s(settings),
-        critical=settings.critical_qualities,
-    )
+    starter = Starter(database, temporal, heartbeat_timeout_s=heartbeat_timeout_s(settings))
+    teller = telling.Teller(database, temporal)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         starting = asyncio.create_task(starter.run(), name="starter")
         try:
-            yield
+            async with telling.running(teller):
+                yield
         finally:
             starting.cancel()
             with suppress(asyncio.CancelledError):
@@ -50,12 +47,14 @@ def create_app(
         docs_url=None,  # /docs is ours: see api/reference.py
         redoc_url=None,
     )
-    app.state.parts = Parts(settings, database, store, temporal, starter, temporal_ui_url)
+    app.state.parts = Parts(settings, database, store, temporal, starter, teller, temporal_ui_url)
     app.state.visibility = playback.Visibility()
     app.state.growing = growing.Growing()
     install(app)
     for part in (pages, uploading, videos, jobs, health, playback):
         app.include_router(part.router)
+    app.include_router(commands.videos)
+    app.include_router(commands.jobs)
 
     # The last one added is the outermost.
     app.add_middleware(KnownHost, settings=settings)

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from temporalio.service import RPCError
 
 from contracts.errors import FailureKind, ObjectMissing, ScratchFull, VlogError
+from mirror.commands import Refused
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +84,11 @@ async def _on_api_error(request: Request, error: Exception) -> JSONResponse:
     return answer(error)
 
 
+async def _on_refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Refused)
+    return answer(ApiError(409, error.code, error.sentence))
+
+
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     code, detail = _PLAIN.get(error.status_code, ("HTTP_ERROR", "The request was refused."))
@@ -133,6 +139,7 @@ async def _on_anything(request: Request, error: Exception) -> JSONResponse:
 def install(app: FastAPI) -> None:
     """Give every failure of every route its one shape."""
     app.add_exception_handler(ApiError, _on_api_error)
+    app.add_exception_handler(Refused, _on_refused)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(VlogError, _on_vlog_error)

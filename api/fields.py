@@ -94,6 +94,11 @@ def clean_idempotency_key(text: str | None) -> str | None:
     return text.strip()
 
 
+def clean_actor(text: str | None) -> str | None:
+    """Shorten who somebody says they are; it is only ever shown."""
+    return "".join(char for char in text or "" if not _unwanted(char)).strip()[:OWNER_LIMIT] or None
+
+
 def clean_filename(text: str | None) -> str:
     """Reduce a name to its last part. It is shown and gives the extension; it never becomes a path."""
     base = (text or "").replace("\\", "/").rsplit("/", 1)[-1]

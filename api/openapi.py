@@ -26,6 +26,7 @@ _EXAMPLES: dict[int, tuple[str, str, str]] = {
     403: ("The admin secret is wrong", "ADMIN_SECRET_WRONG", "The admin secret is not right."),
     404: ("There is no such thing", "VIDEO_NOT_FOUND", "There is no video 12."),
     408: ("The client fell silent", "UPLOAD_STALLED", "Nothing arrived for 60 seconds."),
+    409: ("The command does not fit the state", "JOB_UNFINISHED", "Job 34 of this video has not ended yet."),
     413: ("The file is too large", "UPLOAD_TOO_LARGE", "A file may have at most 107374182400 bytes."),
     415: ("Not a form", "MULTIPART_EXPECTED", "Send a multipart form here, or the raw file with PUT."),
     421: (

@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from temporalio.client import Client
 
 from api.starting import Starter
+from api.telling import Teller
 from mirror.sessions import Database
 from runtime.settings import Settings
 from storage.store import Store
@@ -19,6 +20,7 @@ class Parts:
     store: Store
     temporal: Client
     starter: Starter
+    teller: Teller
     temporal_ui_url: str | None = None
 
 

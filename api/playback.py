@@ -49,6 +49,10 @@ class Visibility:
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[float, bool]] = OrderedDict()
 
+    def forget(self, slug: str) -> None:
+        """Look again at the next request: the video was deleted or restored here. Other APIs notice in seconds."""
+        self._known.pop(slug, None)
+
     async def allows(self, parts: Parts, slug: str) -> bool:
         known = self._known.get(slug)
         if known and time.monotonic() - known[0] < VISIBLE_S:

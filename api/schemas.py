@@ -59,6 +59,16 @@ class Quality(Answer):
     size_bytes: int
 
 
+MISSING: dict[str, Any] = {"name": "1080p", "code": "ENCODER_CRASHED", "sentence": "ffmpeg crashed."}
+
+
+class Missing(Answer):
+    model_config = example(**MISSING)
+    name: str = Field(description="A quality, or a sound track like `audio_1`")
+    code: str
+    sentence: str
+
+
 class Video(Answer):
     model_config = example(
         video_id=12,
@@ -79,8 +89,10 @@ class Video(Answer):
         updated_at=WHEN,
         playable_at=WHEN,
         published_at=WHEN,
+        deleted_at=None,
         job_id=34,
         qualities=[RENDITION],
+        missing=[MISSING],
         stream_url="/videos/my-holiday/master.m3u8",
         dash_url="/videos/my-holiday/manifest.mpd",
         thumbnail_url="/videos/my-holiday/thumbnail.jpg",
@@ -103,8 +115,10 @@ class Video(Answer):
     updated_at: datetime
     playable_at: datetime | None
     published_at: datetime | None
+    deleted_at: datetime | None = None
     job_id: int | None = Field(description="The newest job")
     qualities: tuple[Quality, ...]
+    missing: tuple[Missing, ...] = Field(default=(), description="What it does without; a retry makes just that")
     stream_url: str | None = Field(
         default=None, description="HLS, relative to this host; given from `playable_at` on, while it still grows"
     )

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from api.schemas import QUALITY, WHEN, Answer, QualityProgress, example
 from contracts.media import Span
-from contracts.states import EventLevel, JobState, StepName, StepOutcome, Tier
+from contracts.states import EventLevel, JobKind, JobState, StepName, StepOutcome, Tier
 
 
 class Job(Answer):
@@ -15,6 +15,9 @@ class Job(Answer):
         job_id=34,
         video_id=12,
         state="claimed",
+        kind="upload",
+        continues_job_id=None,
+        output="r1",
         current_step="transcode",
         progress_percent=42,
         progress_current=8,
@@ -30,6 +33,7 @@ class Job(Answer):
         started_at=WHEN,
         completed_at=None,
         cancelled_at=None,
+        cancel_requested_at=None,
         paused_at=None,
         workflow_id="video-12-job-34",
         owner="ana",
@@ -40,6 +44,9 @@ class Job(Answer):
     job_id: int
     video_id: int
     state: JobState
+    kind: JobKind
+    continues_job_id: int | None = Field(description="The job whose plan this one keeps to")
+    output: str = Field(description="The folder of its renditions")
     current_step: StepName | None
     progress_percent: float
     progress_current: int = Field(description="Segments done, over all qualities")
@@ -55,6 +62,7 @@ class Job(Answer):
     started_at: datetime | None
     completed_at: datetime | None
     cancelled_at: datetime | None
+    cancel_requested_at: datetime | None = Field(description="Somebody asked; `cancelled_at` says that it is done")
     paused_at: datetime | None
     workflow_id: str | None
     owner: str

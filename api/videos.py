@@ -54,7 +54,7 @@ async def list_videos(
             )
     except reads.BadCursor as error:
         raise cursor_invalid() from error
-    items = await asyncio.gather(*(_shown(here, view) for view in page.items))
+    items = await asyncio.gather(*(shown(here, view) for view in page.items))
     return Listing[Video](items=tuple(items), next_cursor=page.next_cursor)
 
 
@@ -64,10 +64,10 @@ async def get_video(video_id: Id, here: Here) -> Video:
         view = await reads.video(session, VideoId(video_id))
     if view is None or view.deleted_at is not None:
         raise video_not_found(video_id)
-    return await _shown(here, view)
+    return await shown(here, view)
 
 
-async def _shown(here: Parts, view: VideoView) -> Video:
+async def shown(here: Parts, view: VideoView) -> Video:
     """Show a video with its thumbnail, if it has one: a video becomes ready even when its picture could not be made."""
     picture = None
     if view.status is VideoStatus.READY:
