@@ -5,6 +5,7 @@ from datetime import datetime
 from contracts.message import Message
 
 ENDED = frozenset({"ready", "failed"})
+JOB_ENDED = frozenset({None, "completed", "failed", "cancelled"})  # None: an older API does not say
 
 
 class Created(Message):
@@ -12,6 +13,11 @@ class Created(Message):
     slug: str
     job_id: int
     status: str
+
+
+class Missing(Message):
+    name: str
+    sentence: str = ""
 
 
 class Video(Message):
@@ -28,6 +34,7 @@ class Video(Message):
     tier: str | None = None
     stream_url: str | None = None
     dash_url: str | None = None
+    missing: tuple[Missing, ...] = ()
 
 
 class QualityProgress(Message):
@@ -40,6 +47,7 @@ class QualityProgress(Message):
 
 class Progress(Message):
     status: str
+    state: str | None = None
     step: str | None = None
     percent: float = 0.0
     qualities: tuple[QualityProgress, ...] = ()
@@ -47,7 +55,9 @@ class Progress(Message):
     max_attempts: int | None = None
     eta_seconds: float | None = None
     job_id: int | None = None
+    last_error: str | None = None
 
     @property
     def ended(self) -> bool:
-        return self.status in ENDED
+        """Tell whether nothing more will happen: a ready video may be in the middle of a retranscode."""
+        return self.status in ENDED and self.state in JOB_ENDED

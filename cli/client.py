@@ -1,6 +1,7 @@
 """HTTP to the API: the only way the command learns about videos."""
 
 import asyncio
+import getpass
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -100,6 +101,11 @@ class ApiClient:
     async def read_progress(self, video_id: int) -> Progress:
         return Progress.model_validate(await self.progress(video_id))
 
+    async def command(self, method: str, path: str, body: Json | None = None) -> Json:
+        """Ask for something to be done, saying who asks."""
+        how: dict[str, Any] = {} if body is None else {"json": body}
+        return await self._ask(method, path, headers={"X-Actor": _who()}, **how)
+
     async def _ask(self, method: str, path: str, **how: Any) -> Json:
         try:
             answer = await self._http.request(method, path, **how)
@@ -109,6 +115,14 @@ class ApiClient:
             body: Json = answer.json()
             return body
         raise _refusal(answer)
+
+
+def _who() -> str:
+    """Name the person at this machine, for the job's events."""
+    try:
+        return f"vlog:{getpass.getuser()}".encode("ascii", "replace").decode()
+    except (OSError, KeyError):  # a container may run as a number that has no name
+        return "vlog"
 
 
 class Away(CliError):

@@ -140,7 +140,7 @@ def line(progress: Progress) -> str:
 def _video_note(progress: Progress) -> str:
     if progress.ended:
         return progress.status
-    note = progress.step or "waiting"
+    note = "paused" if progress.state == "paused" else progress.step or "waiting"
     if (progress.attempt or 1) > 1:
         note += f", try {progress.attempt} of {progress.max_attempts}"
     return note
@@ -158,4 +158,11 @@ def _quality_note(quality: QualityProgress) -> str:
 
 def _essence(progress: Progress) -> tuple[object, ...]:
     qualities = tuple((q.quality, q.status, q.segments_completed) for q in progress.qualities)
-    return progress.status, progress.step, progress.attempt, int(progress.percent // 10), qualities
+    return (
+        progress.status,
+        progress.state == "paused",
+        progress.step,
+        progress.attempt,
+        int(progress.percent // 10),
+        qualities,
+    )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli import processes, service, videos
+from cli import commands, processes, service, videos
 from cli.demo import demo
 from cli.terminal import CliError, complain
 from contracts.errors import VlogError
@@ -32,6 +32,17 @@ app.command("upload", rich_help_panel="Videos")(videos.upload)
 app.command("list", rich_help_panel="Videos")(videos.list_videos)
 app.command("show", rich_help_panel="Videos")(videos.show)
 app.command("watch", rich_help_panel="Videos")(videos.watch)
+for command in (
+    commands.cancel,
+    commands.pause,
+    commands.resume,
+    commands.priority,
+    commands.retry,
+    commands.retranscode,
+    commands.delete,
+    commands.restore,
+):
+    app.command(command.__name__, rich_help_panel="Commands on videos")(command)
 app.command("doctor", rich_help_panel="Run")(processes.doctor)
 app.command("api", rich_help_panel="One process each, for real deployments")(processes.api)
 app.command("worker", rich_help_panel="One process each, for real deployments")(processes.worker)

@@ -91,7 +91,10 @@ def show(
     say(f"{printable(video.title)}  (video {video.video_id}, {video.status})", style="bold")
     for name, value in facts_of(video, url):
         say(f"  {name:<9} {value}")
-    say(f"  {'progress':<9} {line(Progress.model_validate(progress))}")
+    now = Progress.model_validate(progress)
+    say(f"  {'progress':<9} {line(now)}")
+    if now.last_error and video.status == VideoStatus.READY:
+        say(f"  {'last job':<9} {now.state}: {printable(now.last_error)}")
 
 
 def watch(
@@ -150,7 +153,8 @@ def facts_of(video: Video, url: str) -> list[tuple[str, str]]:
     dash = video.dash_url and absolute(url, video.dash_url)
     error = f"{printable(video.error_message or '')} ({video.error_code})" if video.error_code else None
     length = seconds_text(video.duration) if video.duration else None
-    facts = {"length": length, "slug": video.slug, "HLS": stream, "DASH": dash, "error": error}
+    missing = "; ".join(f"{each.name}: {printable(each.sentence)}" for each in video.missing) or None
+    facts = {"length": length, "slug": video.slug, "HLS": stream, "DASH": dash, "error": error, "missing": missing}
     return [(name, value) for name, value in facts.items() if value]
 
 

@@ -47,7 +47,7 @@ def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeApi]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_PUT = _answer
+        do_GET = do_PUT = do_POST = do_DELETE = _answer
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
