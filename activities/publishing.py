@@ -1,9 +1,11 @@
 """From verified renditions to something a player can open: playlists first, then the names that point at them."""
 
+from itertools import count
+
 from temporalio import activity
 
 from contracts.ids import ObjectKey
-from contracts.layout import MASTER, MPD, PLAYLIST, video_prefix
+from contracts.layout import MASTER, MPD, PLAYLIST, earlier_prefixes, segment_index, video_prefix
 from contracts.steps import Publish, Published, WriteManifests
 from media import manifests
 from mirror import reads, writes
@@ -19,14 +21,24 @@ class ManifestSteps:
     async def write_manifests(self, request: WriteManifests) -> None:
         """Write each rendition's own playlist into its folder.
 
-        Safe to repeat: the text follows from the request, and nothing points at it yet.
+        Safe to repeat: the text follows from the request and from what is stored for good, and no manifest points at
+        it yet.
         """
         for video in request.renditions.video:
             await self._put(video.prefix + PLAYLIST, manifests.media_playlist_video(video))
+            # Who watched it grow before it started anew asks there for the rest.
+            for earlier in earlier_prefixes(video.prefix):
+                if stored := await self._stored(earlier):
+                    await self._put(earlier + PLAYLIST, manifests.continued_playlist(video, earlier, stored))
         picture = request.renditions.video[0]
         segment_s = picture.segment_frames / picture.frame_rate.fraction
         for audio in request.renditions.audio:
             await self._put(audio.prefix + PLAYLIST, manifests.media_playlist_audio(audio, segment_s))
+
+    async def _stored(self, prefix: str) -> int:
+        """Count a folder's segments from the start without a gap."""
+        found = {segment_index(facts.key) for facts in await self._store.list(prefix)}
+        return next(index for index in count() if index not in found)
 
     async def _put(self, key: str, text: str) -> None:
         await self._store.put_bytes(key, text.encode())

@@ -23,7 +23,8 @@ from contracts.layout import (
     video_prefix,
 )
 from contracts.media import AudioTimeline, PlannedAudio, PlannedRendition
-from media.growing import GrowingRung, GrowingTrack, growing_master, rung_playlist, track_playlist
+from media.growing import GrowingRung, GrowingTrack, RungPlaylist, TrackPlaylist, growing_master
+from media.manifests import folder_beside
 from mirror.reads_growing import GrowingJob, growing_job
 from storage.store import Store
 
@@ -47,49 +48,61 @@ class Growing:
         self._watched.move_to_end(slug)
         while len(self._watched) > MOST_WATCHED:
             self._watched.popitem(last=False)
-        return (await watched.texts(parts)).get(path)
+        return await watched.playlist(parts, path)
 
 
 class _Watched:
-    """One video: the playlists of the last look, and what a look need not find out again."""
+    """One video: the playlists of the last look, and what a look need not find out again.
+
+    A look costs what has come since the last one, of the playlist that is asked for, however long the film.
+    """
 
     def __init__(self, slug: str) -> None:
         self._slug = slug
         self._looking = asyncio.Lock()
-        self._looked_at = float("-inf")
-        self._texts: dict[str, str] = {}
         self._job: GrowingJob | None = None
         self._forget()
 
     def _forget(self) -> None:
+        self._looked: dict[str, float] = {}  # when, by what was looked at: a path, a folder, the job
         self._counts: dict[str, int] = {}
         self._timelines: dict[str, AudioTimeline] = {}
         self._inits: dict[str, bytes] = {}
+        self._rungs: dict[str, RungPlaylist] = {}
+        self._tracks: dict[str, TrackPlaylist] = {}
+        self._master: str | None = None
 
-    async def texts(self, parts: Parts) -> dict[str, str]:
-        """Give every playlist there is, by its path below the video."""
+    def _is_due(self, what: str) -> bool:
+        now = time.monotonic()
+        if now < self._looked.get(what, float("-inf")) + LOOK_EVERY_S:
+            return False
+        self._looked[what] = now
+        return True
+
+    async def playlist(self, parts: Parts, path: str) -> str | None:
         async with self._looking:  # whoever comes meanwhile waits for this look instead of starting another
-            if time.monotonic() >= self._looked_at + LOOK_EVERY_S:
-                self._texts = await self._look(parts)
-                self._looked_at = time.monotonic()
-            return self._texts
-
-    async def _look(self, parts: Parts) -> dict[str, str]:
-        job = await self._find_job(parts)
-        if job is None:
-            return {}
-        # The lowest first: a rung that was counted before it would look like a laggard.
-        rungs = [await self._rung(parts.store, job, planned) for planned in reversed(job.plan.renditions)][::-1]
-        tracks = [await self._track(parts.store, job, planned) for planned in job.plan.audio]
-        prefix, grid = video_prefix(self._slug), job.plan.grid
-        found = {MASTER: growing_master(grid, rungs, tracks, prefix)}
-        found |= {rung.prefix.removeprefix(prefix) + PLAYLIST: rung_playlist(grid, rung.segments) for rung in rungs}
-        found |= {
-            track.prefix.removeprefix(prefix) + PLAYLIST: track_playlist(grid, track.timeline) for track in tracks
-        }
-        return {path: text for path, text in found.items() if text is not None}
+            job = await self._find_job(parts)
+            if job is None:
+                return None
+            if path == MASTER:
+                if self._is_due(MASTER):
+                    self._master = await self._write_master(parts.store, job)
+                return self._master
+            folder = video_prefix(self._slug) + path.removesuffix(PLAYLIST)
+            for planned in job.plan.renditions:
+                folders = self._generations(job, planned)
+                if folder in folders:
+                    return (await self._rung_playlist(parts.store, job, folders[folders.index(folder) :])).text()
+            for track in job.plan.audio:
+                if folder == audio_prefix(self._slug, job.output, track.track):
+                    playlist = self._tracks.setdefault(folder, TrackPlaylist(job.plan.grid))
+                    playlist.extend(await self._timeline(parts.store, folder))
+                    return playlist.text()
+            return None
 
     async def _find_job(self, parts: Parts) -> GrowingJob | None:
+        if not self._is_due("job"):
+            return self._job
         try:
             async with parts.database.read() as session:
                 job = await growing_job(session, self._slug)
@@ -99,16 +112,51 @@ class _Watched:
             # What plays goes on playing, and growing, while Postgres is away.
             log.warning("growing_without_database", slug=self._slug)
             if self._job is None:
+                del self._looked["job"]
                 raise database_away() from error
             return self._job
         if job is None or self._job is None or job.job_id != self._job.job_id:
             self._forget()
+            self._is_due("job")
         self._job = job
         return job
 
+    async def _write_master(self, store: Store, job: GrowingJob) -> str | None:
+        # The lowest first: a rung that was counted before it would look like a laggard.
+        rungs = [await self._rung(store, job, planned) for planned in reversed(job.plan.renditions)][::-1]
+        tracks = [await self._track(store, job, planned) for planned in job.plan.audio]
+        return growing_master(job.plan.grid, rungs, tracks, video_prefix(self._slug))
+
+    def _generations(self, job: GrowingJob, planned: PlannedRendition) -> list[str]:
+        """Name the folders of a rung, oldest first: it has several when it started anew."""
+        numbers = range(planned.generation + 1)
+        return [rendition_prefix(self._slug, job.output, planned.quality, number) for number in numbers]
+
     async def _rung(self, store: Store, job: GrowingJob, planned: PlannedRendition) -> GrowingRung:
-        prefix = rendition_prefix(self._slug, job.output, planned.quality, planned.generation)
+        folders = self._generations(job, planned)
+        newest = folders[-1]
+        segments = await self._count(store, job, newest)
+        if len(folders) > 1:
+            # Until the new one has caught up, who comes is shown the old one, which goes on in the new.
+            continued = (await self._rung_playlist(store, job, folders)).segments
+            if continued > segments + 1:
+                begun = next(folder for folder in folders if self._counts[folder])
+                return GrowingRung(planned, folders[0], continued, await self._init(store, begun))
+        init = await self._init(store, newest) if segments else None
+        return GrowingRung(planned, newest, segments, init)
+
+    async def _rung_playlist(self, store: Store, job: GrowingJob, folders: list[str]) -> RungPlaylist:
+        """Bring the playlist of a folder, and of those that follow it, to where they are now."""
+        playlist = self._rungs.setdefault(folders[0], RungPlaylist(job.plan.grid))
+        there = [(folder_beside(folders[0], folder), await self._count(store, job, folder)) for folder in folders]
+        playlist.extend(there)
+        return playlist
+
+    async def _count(self, store: Store, job: GrowingJob, prefix: str) -> int:
+        """Count a folder's segments from the start without a gap."""
         count = self._counts.get(prefix, 0)
+        if not self._is_due(prefix):
+            return count
         if not count:
             stored = {segment_index(facts.key) for facts in await store.list(prefix)}
             while count in stored:
@@ -118,18 +166,21 @@ class _Watched:
             while count < job.plan.grid.segments and await store.stat(prefix + segment_name(count)):
                 count += 1
         self._counts[prefix] = count
-        init = await self._init(store, prefix) if count else None
-        return GrowingRung(planned, prefix, count, init)
+        return count
 
     async def _track(self, store: Store, job: GrowingJob, planned: PlannedAudio) -> GrowingTrack:
         prefix = audio_prefix(self._slug, job.output, planned.track)
+        known = await self._timeline(store, prefix)
+        init = await self._init(store, prefix) if known and known.segments else None
+        return GrowingTrack(planned, prefix, known, init)
+
+    async def _timeline(self, store: Store, prefix: str) -> AudioTimeline | None:
         known = self._timelines.get(prefix)
-        if (known is None or not known.whole) and await store.stat(prefix + TIMELINE):
+        if (known is None or not known.whole) and self._is_due(prefix) and await store.stat(prefix + TIMELINE):
             found = AudioTimeline.model_validate_json(await store.read_bytes(prefix + TIMELINE))
             if known is None or found.segments >= known.segments:
                 self._timelines[prefix] = known = found
-        init = await self._init(store, prefix) if known and known.segments else None
-        return GrowingTrack(planned, prefix, known, init)
+        return known
 
     async def _init(self, store: Store, prefix: str) -> bytes:
         """Read an init segment, once: it is stored before the first segment, and never changed."""

@@ -17,6 +17,7 @@ KNOWN_EXTENSIONS = frozenset(
     ".mp4 .m4v .mov .mkv .webm .avi .ts .m2ts .mts .mpg .mpeg .flv .wmv .ogv .3gp .gif .mxf .vob .y4m".split()
 )
 
+_GENERATION = re.compile(r"\.(\d+)/$")
 _SEGMENT = re.compile(r"seg_(\d{5,})\.m4s$")
 
 
@@ -31,6 +32,15 @@ def video_prefix(slug: str) -> str:
 def rendition_prefix(slug: str, output: str, quality: str, generation: int = 0) -> str:
     anew = f".{generation}" if generation else ""
     return f"{video_prefix(slug)}{output}/{quality}{anew}/"
+
+
+def earlier_prefixes(prefix: str) -> tuple[str, ...]:
+    """Name the folders of a rendition's earlier generations, the first one first."""
+    match = _GENERATION.search(prefix)
+    if not match:
+        return ()
+    first = prefix[: match.start()]
+    return tuple(first + (f".{generation}/" if generation else "/") for generation in range(int(match.group(1))))
 
 
 def audio_prefix(slug: str, output: str, track: int) -> str:

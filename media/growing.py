@@ -6,11 +6,12 @@ What a playlist has once listed it lists for ever, its target duration stays, an
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 from contracts.media import AudioRendition, AudioTimeline, Grid, PlannedAudio, PlannedRendition, VideoRendition
 from contracts.steps import VerifiedRenditions
 from media.boxes import read_init
-from media.manifests import longest_sound, master_playlist, media_playlist
+from media.manifests import MediaPlaylist, longest_sound, master_playlist
 
 
 @dataclass(frozen=True)
@@ -33,23 +34,54 @@ class GrowingTrack:
         return self.timeline is not None and self.timeline.whole and not self.timeline.segments
 
 
-def rung_playlist(grid: Grid, segments: int) -> str | None:
-    """Write a rung's playlist as far as it is there; None while nothing is."""
-    if segments < 1:
-        return None
-    lengths = (Fraction(grid.frames_in(segment)) / grid.frame_rate.fraction for segment in range(segments))
-    return media_playlist(lengths, _segment_length(grid), event=True, whole=segments >= grid.segments)
+class RungPlaylist:
+    """A rung's playlist under one address, added to as segments come; where a generation ends the next one goes on."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._playlist = MediaPlaylist(_segment_length(grid), event=True)
+        self._generation = 0
+
+    @property
+    def segments(self) -> int:
+        return self._playlist.segments
+
+    def extend(self, folders: Sequence[tuple[str, int]]) -> None:
+        """List what has come: generation by generation the folder, and its segments from the start without a gap."""
+        for generation in range(self._generation, len(folders)):
+            folder, stored = folders[generation]
+            while self.segments < min(stored, self._grid.segments):
+                # Never back to the one before: what it lacked here it will always lack.
+                self._generation = generation
+                length = Fraction(self._grid.frames_in(self.segments)) / self._grid.frame_rate.fraction
+                self._playlist.add(length, folder)
+
+    def text(self) -> str | None:
+        """Write it as far as it is there; None while nothing is."""
+        return self._playlist.text(whole=self.segments >= self._grid.segments) if self.segments else None
 
 
-def track_playlist(grid: Grid, timeline: AudioTimeline | None) -> str | None:
-    """Write a sound track's playlist as far as it is there; None while nothing is."""
-    if timeline is None or not timeline.segments:
-        return None
-    lengths = (
-        Fraction(length, timeline.timescale) for length, count in timeline.segment_durations for _ in range(count)
-    )
-    longest = longest_sound(_segment_length(grid), timeline.timescale)
-    return media_playlist(lengths, longest, event=True, whole=timeline.whole)
+class TrackPlaylist:
+    """A sound track's playlist, added to as its timeline grows."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._longest_picture = _segment_length(grid)
+        self._playlist: MediaPlaylist | None = None
+        self._whole = False
+
+    def extend(self, timeline: AudioTimeline | None) -> None:
+        if timeline is None or not timeline.segments:
+            return
+        if self._playlist is None:
+            self._playlist = MediaPlaylist(longest_sound(self._longest_picture, timeline.timescale), event=True)
+        lengths = (length for length, count in timeline.segment_durations for _ in range(count))
+        for length in islice(lengths, self._playlist.segments, None):
+            self._playlist.add(Fraction(length, timeline.timescale))
+        self._whole = timeline.whole
+
+    def text(self) -> str | None:
+        """Write it as far as it is there; None while nothing is."""
+        return self._playlist.text(whole=self._whole) if self._playlist else None
 
 
 def growing_master(

@@ -29,6 +29,23 @@ def media_playlist_video(rendition: VideoRendition) -> str:
     return media_playlist(lengths, longest)
 
 
+def continued_playlist(rendition: VideoRendition, earlier: str, stored: int) -> str:
+    """Write what stays under the address of an earlier generation, for whoever watched it grow.
+
+    The `stored` segments that it had listed stay as they were; the whole rendition goes on from there.
+    """
+    playlist = MediaPlaylist(Fraction(rendition.segment_frames) / rendition.frame_rate.fraction)
+    for index, frames in enumerate(_segment_frames(rendition)):
+        folder = "" if index < stored else folder_beside(earlier, rendition.prefix)
+        playlist.add(frames / rendition.frame_rate.fraction, folder)
+    return playlist.text(whole=True)
+
+
+def folder_beside(here: str, there: str) -> str:
+    """Name one rendition's folder as seen from another's."""
+    return "" if here == there else f"../{there.rstrip('/').rpartition('/')[2]}/"
+
+
 def media_playlist_audio(rendition: AudioRendition, segment_s: Fraction) -> str:
     """Write one sound rendition's playlist; segments end at whole AAC frames, so their lengths vary a little.
 
@@ -45,23 +62,45 @@ def longest_sound(segment_s: Fraction, timescale: int) -> Fraction:
     return segment_s + Fraction(_AAC_FRAME, timescale)
 
 
-def media_playlist(lengths: Iterable[Fraction], longest: Fraction, *, event: bool = False, whole: bool = True) -> str:
-    """Write a playlist of segments; an `event` may grow until it is `whole`, and begins at its start all the same."""
-    lines = [
-        "#EXTM3U",
-        "#EXT-X-VERSION:7",
-        # Rounded to the nearest second, as the standard has it: 6.006 s is 6.
-        f"#EXT-X-TARGETDURATION:{max(1, math.floor(longest + Fraction(1, 2)))}",
-        "#EXT-X-MEDIA-SEQUENCE:0",
-        f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if event else 'VOD'}",
-        # A player would otherwise join three segments before the end of what is there.
-        *(["#EXT-X-START:TIME-OFFSET=0,PRECISE=YES"] if event else []),
-        "#EXT-X-INDEPENDENT-SEGMENTS",
-        f'#EXT-X-MAP:URI="{INIT}"',
-    ]
-    for index, length in enumerate(lengths):
-        lines += [f"#EXTINF:{float(length):.6f},", segment_name(index)]
-    return "\n".join([*lines, *(["#EXT-X-ENDLIST"] if whole else []), ""])
+class MediaPlaylist:
+    """A playlist of segments that is only ever added to; an `event` begins at its start however far it has grown."""
+
+    def __init__(self, longest: Fraction, *, event: bool = False) -> None:
+        self._lines = [
+            "#EXTM3U",
+            "#EXT-X-VERSION:7",
+            # Rounded to the nearest second, as the standard has it: 6.006 s is 6.
+            f"#EXT-X-TARGETDURATION:{max(1, math.floor(longest + Fraction(1, 2)))}",
+            "#EXT-X-MEDIA-SEQUENCE:0",
+            f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if event else 'VOD'}",
+            # A player would otherwise join three segments before the end of what is there.
+            *(["#EXT-X-START:TIME-OFFSET=0,PRECISE=YES"] if event else []),
+            "#EXT-X-INDEPENDENT-SEGMENTS",
+        ]
+        self._folder: str | None = None
+        self.segments = 0
+
+    def add(self, length: Fraction, folder: str = "") -> None:
+        """List the next segment. A rendition that started anew goes on in another folder, with an init of its own.
+
+        No discontinuity is said: its times follow on, and sound that has none would no longer fit.
+        """
+        if folder != self._folder:
+            self._folder = folder
+            self._lines.append(f'#EXT-X-MAP:URI="{folder}{INIT}"')
+        self._lines += [f"#EXTINF:{float(length):.6f},", folder + segment_name(self.segments)]
+        self.segments += 1
+
+    def text(self, *, whole: bool) -> str:
+        return "\n".join([*self._lines, *(["#EXT-X-ENDLIST"] if whole else []), ""])
+
+
+def media_playlist(lengths: Iterable[Fraction], longest: Fraction) -> str:
+    """Write a whole playlist of the segments beside it."""
+    playlist = MediaPlaylist(longest)
+    for length in lengths:
+        playlist.add(length)
+    return playlist.text(whole=True)
 
 
 def master_playlist(renditions: VerifiedRenditions, slug_prefix: str) -> str:

@@ -6,20 +6,27 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import httpx
 import pytest
+from temporalio.testing import ActivityEnvironment
 
+from activities.publishing import ManifestSteps
+from activities.verifying import VerifySteps
 from api import growing
-from contracts.ids import ObjectKey
+from contracts.ids import JobId, ObjectKey
 from contracts.layout import INIT, PLAYLIST, TIMELINE, segment_name
 from contracts.media import AudioTimeline, Rung
+from contracts.steps import EncodedAudio, VerifyRenditions, WriteManifests
 from media.boxes import read_init, read_segment
+from media.manifests import MediaPlaylist
 from media.planning import PlanOptions
 from media.tools import find_tools
 from mirror import writes
 from mirror.reads_growing import growing_job
 from mirror.writes import NewVideo
+from storage.local import LocalStore
 from tests.integration.api.running import Api, serving
 from tests.support.clips import Clips
 from tests.support.encoding import PREFIX, Work, prepare, publish
@@ -64,8 +71,8 @@ class Stage:
     encoded: Encoded
     job_id: int
 
-    def store(self, folder: str, *names: str) -> None:
-        target = self.api.root / PREFIX / "r1" / folder
+    def store(self, folder: str, *names: str, generation: str = "") -> None:
+        target = self.api.root / PREFIX / "r1" / (folder + generation)
         target.mkdir(parents=True, exist_ok=True)
         for name in names:
             shutil.copyfile(self.encoded.folder / "r1" / folder / name, target / name)
@@ -92,7 +99,16 @@ class Stage:
         return answer.text
 
     async def rungs(self) -> list[str]:
-        return re.findall(r"^r1/(\w+)/playlist.m3u8$", await self.read("master.m3u8"), re.M)
+        return re.findall(r"^r1/([\w.]+)/playlist.m3u8$", await self.read("master.m3u8"), re.M)
+
+    async def can_be_played(self, path: str) -> list[str]:
+        """Ask for all that a playlist names, as a player would, and give the segments' addresses."""
+        text = await self.read(path)
+        segments = [line for line in text.splitlines() if line and not line.startswith("#")]
+        for address in [*segments, *re.findall(r'#EXT-X-MAP:URI="(.+)"', text)]:
+            answer = await self.api.http.get(str(httpx.URL(f"/videos/clip/{path}").join(address)))
+            assert answer.status_code == 200, address
+        return segments
 
 
 async def begin(api: Api, encoded: Encoded) -> Stage:
@@ -152,6 +168,108 @@ async def test_playlists_grow_with_what_is_stored_and_end_as_the_published_ones(
 def _segments(playlist: str) -> list[str]:
     lines = playlist.splitlines()
     return lines[next(n for n, line in enumerate(lines) if line.startswith("#EXT-X-MAP")) :]
+
+
+async def test_who_watches_a_rung_that_starts_anew_is_led_to_its_end(stage: Stage) -> None:
+    old, new = (f"r1/240p{generation}/{PLAYLIST}" for generation in ("", ".1"))
+    stage.store("144p", INIT, *(segment_name(index) for index in range(3)))
+    stage.store_sound(len(list((stage.encoded.folder / "r1/audio_0").glob("seg_*"))), whole=True)
+    stage.store("240p", INIT, segment_name(0), segment_name(1))
+    assert await stage.rungs() == ["240p", "144p"]
+    watched = await stage.read(old)
+
+    # The last segment never came: the rung starts anew beside what is stored.
+    plan = stage.encoded.work.plan
+    anew = tuple(r.model_copy(update={"generation": 1}) if r.quality == "240p" else r for r in plan.renditions)
+    plan = plan.model_copy(update={"renditions": anew})
+    [job] = await stage.api.rows("SELECT video_id FROM transcoding_jobs WHERE id = :id", id=stage.job_id)
+    async with stage.api.database.write() as session:
+        await writes.record_plan(session, JobId(stage.job_id), job["video_id"], plan)
+    assert await stage.read(old) == watched, "nothing new is there yet"
+    assert await stage.status(new) == 404
+    stage.store("240p", INIT, segment_name(0), generation=".1")
+    assert await stage.read(old) == watched
+    assert (await stage.read(new)).count("#EXTINF") == 1
+    stage.store("240p", segment_name(1), segment_name(2), generation=".1")
+    assert (await stage.read(old)).startswith(watched)
+    expected = [segment_name(0), segment_name(1), f"../240p.1/{segment_name(2)}"]
+    assert await stage.can_be_played(old) == expected
+    assert await stage.rungs() == ["240p.1", "144p"], "who comes now is shown the new one"
+
+    # Then it is published, by the real steps: every address that was ever given still answers.
+    store, steps = LocalStore(stage.api.root), ActivityEnvironment()
+    ids = {"job_id": JobId(stage.job_id), "video_id": job["video_id"], "slug": "clip"}
+    sound = next(iter(stage.encoded.work.plan.audio))
+    timeline = AudioTimeline.model_validate_json((stage.api.root / PREFIX / "r1/audio_0" / TIMELINE).read_text())
+    heard = EncodedAudio(
+        track=sound.track,
+        prefix=f"{PREFIX}r1/audio_0/",
+        segments=timeline.segments,
+        segment_durations=timeline.segment_durations,
+    )
+    verify = VerifyRenditions(**ids, output="r1", plan=plan, audio=(heard,), again=True)
+    whole = await steps.run(VerifySteps(store).verify, verify)
+    assert not whole.broken
+    await steps.run(ManifestSteps(store).write_manifests, WriteManifests(**ids, renditions=whole))
+    await stage.api.change("UPDATE transcoding_jobs SET completed_at = now() WHERE id = :id", id=stage.job_id)
+    assert await stage.can_be_played(old) == expected
+    assert (await stage.read(old)).endswith("#EXT-X-ENDLIST\n")
+    assert await stage.can_be_played(new) == [segment_name(index) for index in range(3)]
+
+
+async def test_a_lowest_rung_that_starts_anew_does_not_end_the_show(stage: Stage) -> None:
+    stage.store("144p", INIT, segment_name(0), segment_name(1))
+    stage.store_sound(2)
+    assert await stage.rungs() == ["144p"]
+    plan = stage.encoded.work.plan
+    anew = tuple(r.model_copy(update={"generation": 1}) if r.quality == "144p" else r for r in plan.renditions)
+    [job] = await stage.api.rows("SELECT video_id FROM transcoding_jobs WHERE id = :id", id=stage.job_id)
+    async with stage.api.database.write() as session:
+        await writes.record_plan(
+            session, JobId(stage.job_id), job["video_id"], plan.model_copy(update={"renditions": anew})
+        )
+    assert await stage.rungs() == ["144p"], "the old one, until the new one has caught up"
+    stage.store("144p", INIT, segment_name(0), generation=".1")
+    assert await stage.rungs() == ["144p.1"]
+
+
+async def test_a_look_at_a_long_film_costs_what_has_come_since(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = 1800  # three hours
+    plan = stage.encoded.work.plan
+    grid = plan.grid.model_copy(update={"frames": segments * plan.grid.segment_frames})
+    [job] = await stage.api.rows("SELECT video_id FROM transcoding_jobs WHERE id = :id", id=stage.job_id)
+    async with stage.api.database.write() as session:
+        await writes.record_plan(session, JobId(stage.job_id), job["video_id"], plan.model_copy(update={"grid": grid}))
+    for rung in ("144p", "240p"):
+        stage.store(rung, INIT)
+        for index in range(segments - 10):
+            (stage.api.root / PREFIX / "r1" / rung / segment_name(index)).touch()
+    low = f"r1/144p/{PLAYLIST}"
+    assert (await stage.read(low)).count("#EXTINF") == segments - 10
+
+    calls: list[tuple[str, object]] = []
+
+    def note(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def noted(self: object, first: object, *rest: object) -> object:
+            calls.append((name, first))
+            return real(self, first, *rest)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note(MediaPlaylist, "add")
+    note(LocalStore, "stat")
+    note(LocalStore, "list")
+    (stage.api.root / PREFIX / "r1/144p" / segment_name(segments - 10)).touch()
+    answer = await stage.api.http.get(f"/videos/clip/{low}")
+    assert answer.text.count("#EXTINF") == segments - 9
+    assert [name for name, _ in calls if name != "stat"] == ["add"], "only the new segment is written"
+    # The playlist itself may have been published; the segment that has come; the one that has not.
+    asked = [PurePosixPath(str(key)).name for name, key in calls if name == "stat"]
+    assert asked == [PLAYLIST, segment_name(segments - 10), segment_name(segments - 9)]
 
 
 async def test_a_job_that_ended_leaves_nothing_to_play(stage: Stage) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.media import AudioTimeline, FrameRate, Grid, PlannedAudio, PlannedRendition
-from media.growing import GrowingRung, GrowingTrack, growing_master, rung_playlist, track_playlist
+from media.growing import GrowingRung, GrowingTrack, RungPlaylist, TrackPlaylist, growing_master
 from media.playlists import attributes
 from tests.unit.media.test_boxes import AVC1, MP4A, init
 
@@ -29,13 +29,25 @@ def track(number: int = 0, timeline: AudioTimeline | None = TIMELINE) -> Growing
     return GrowingTrack(planned, f"{PREFIX}r1/audio_{number}/", timeline, SOUND if timeline else None)
 
 
+def rung_playlist(grid: Grid, *folders: tuple[str, int]) -> str | None:
+    playlist = RungPlaylist(grid)
+    playlist.extend(folders)
+    return playlist.text()
+
+
+def track_playlist(grid: Grid, timeline: AudioTimeline | None) -> str | None:
+    playlist = TrackPlaylist(grid)
+    playlist.extend(timeline)
+    return playlist.text()
+
+
 def listed(counts: dict[str, int], *tracks: GrowingTrack) -> list[str] | None:
     text = growing_master(GRID, [rung(*each) for each in counts.items()], tracks, PREFIX)
     return text and re.findall(r"^r1/(\w+)/playlist.m3u8$", text, re.M)  # type: ignore[return-value]
 
 
 def test_a_growing_playlist_begins_at_the_start_and_has_no_end() -> None:
-    text = rung_playlist(GRID, 2)
+    text = rung_playlist(GRID, ("", 2))
     assert text is not None
     assert text.splitlines() == [
         "#EXTM3U",
@@ -51,18 +63,52 @@ def test_a_growing_playlist_begins_at_the_start_and_has_no_end() -> None:
         "#EXTINF:6.006000,",
         "seg_00001.m4s",
     ]
-    assert rung_playlist(GRID, 0) is None
+    assert rung_playlist(GRID, ("", 0)) is None
 
 
 @given(st.integers(1, 300), st.integers(1, 900), st.sampled_from([(24, 1), (25, 1), (30000, 1001)]))
 def test_a_playlist_only_ever_gets_longer(segment_frames: int, frames: int, rate: tuple[int, int]) -> None:
     grid = Grid(frame_rate=FrameRate(num=rate[0], den=rate[1]), frames=frames, segment_frames=segment_frames)
     before = ""
+    growing = RungPlaylist(grid)
     for count in range(1, min(grid.segments, 40) + 1):
-        text = rung_playlist(grid, count)
+        growing.extend([("", count)])
+        text = growing.text()
         assert text is not None and text.startswith(before)
+        assert text == rung_playlist(grid, ("", count)), "however often it was looked at"
         assert text.endswith("#EXT-X-ENDLIST\n") == (count == grid.segments)
         before = text
+
+
+def test_a_rung_that_starts_anew_goes_on_where_the_old_one_ended() -> None:
+    growing = RungPlaylist(GRID)
+    growing.extend([("", 2)])
+    before = growing.text()
+    assert before is not None
+    growing.extend([("", 2), ("../720p.1/", 1)])
+    assert growing.text() == before, "the new one has not caught up"
+    growing.extend([("", 2), ("../720p.1/", 4)])
+    text = growing.text()
+    assert text is not None and text.startswith(before)
+    assert text.removeprefix(before).splitlines() == [
+        '#EXT-X-MAP:URI="../720p.1/init.mp4"',
+        "#EXTINF:6.006000,",
+        "../720p.1/seg_00002.m4s",
+        "#EXTINF:6.006000,",
+        "../720p.1/seg_00003.m4s",
+    ]
+    growing.extend([("", 5), ("../720p.1/", 5)])
+    assert growing.text() == f"{text}#EXTINF:0.333667,\n../720p.1/seg_00004.m4s\n#EXT-X-ENDLIST\n"
+
+
+def test_a_longer_timeline_only_adds_to_the_sound() -> None:
+    growing = TrackPlaylist(GRID)
+    for count in range(1, 4):
+        growing.extend(AudioTimeline(segment_durations=((288768, count),)))
+        assert growing.text() == track_playlist(GRID, AudioTimeline(segment_durations=((288768, count),)))
+    growing.extend(AudioTimeline(segment_durations=((288768, 2),)))
+    text = growing.text()
+    assert text is not None and text.count("#EXTINF") == 3, "what was listed stays"
 
 
 def test_a_sound_playlist_follows_its_timeline() -> None:
