@@ -7,6 +7,7 @@ from temporalio import activity
 from activities.pulse import pulsing
 from contracts.media import Capacity, SourceFacts, TranscodePlan
 from contracts.steps import MakePlan, Probe
+from media.continuing import continued
 from media.planning import PlanOptions, make_plan
 from media.probe import probe
 from media.tools import Toolbox
@@ -35,4 +36,5 @@ class ProbeSteps:
         Safe to repeat: it is a pure choice. It is a step, not workflow code, so that a new ladder
         tomorrow cannot change what a running video has already promised.
         """
-        return make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
+        plan = make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
+        return continued(plan, request, frozenset(tool.build for tool in self._tools.tools))

@@ -30,8 +30,7 @@ class ManifestSteps:
             for earlier in earlier_prefixes(video.prefix):
                 if stored := await self._stored(earlier):
                     await self._put(earlier + PLAYLIST, manifests.continued_playlist(video, earlier, stored))
-        picture = request.renditions.video[0]
-        segment_s = picture.segment_frames / picture.frame_rate.fraction
+        segment_s = request.grid.segment_frames / request.grid.frame_rate.fraction
         for audio in request.renditions.audio:
             await self._put(audio.prefix + PLAYLIST, manifests.media_playlist_audio(audio, segment_s))
 

@@ -47,7 +47,8 @@ class _Recorded(ActivityInboundInterceptor):
         try:
             result = await self.next.execute_activity(input)
         except asyncio.CancelledError:
-            self._recorder.ended(claim, StepOutcome.CANCELLED)
+            # A pause or a cancel: what is stored is handed back. Which of the two only the job's end can tell.
+            self._recorder.ended(claim, StepOutcome.PARTIAL)
             raise
         except ApplicationError as error:
             failure = failure_of(error)

@@ -24,7 +24,12 @@ def create_app(
     settings: Settings, database: Database, store: Store, temporal: Client, *, temporal_ui_url: str | None = None
 ) -> FastAPI:
     """Put the API together. Whoever opened the parts closes them."""
-    starter = Starter(database, temporal, heartbeat_timeout_s=heartbeat_timeout_s(settings))
+    starter = Starter(
+        database,
+        temporal,
+        heartbeat_timeout_s=heartbeat_timeout_s(settings),
+        critical=settings.critical_qualities,
+    )
     teller = telling.Teller(database, temporal)
 
     @asynccontextmanager

@@ -34,12 +34,15 @@ class Starter:
         temporal: Client,
         *,
         heartbeat_timeout_s: float = 30.0,
+        critical: tuple[str, ...] = (),
         every_s: float = EVERY_S,
         settle_s: float = SETTLE_S,
     ) -> None:
         self._temporal, self._every_s, self._settle_s = temporal, every_s, settle_s
         self._prepared_at: float | None = None
-        hand_over = TranscodeStarter(temporal, heartbeat_timeout_s=heartbeat_timeout_s, settled=self._settled)
+        hand_over = TranscodeStarter(
+            temporal, heartbeat_timeout_s=heartbeat_timeout_s, critical=critical, settled=self._settled
+        )
         self._outbox = Outbox(database, hand_over)
 
     async def start(self, request: TranscodeRequest, title: str) -> Start:

@@ -223,6 +223,14 @@ class EncodeList(Message):
     alone: bool
     opening: bool = False  # it makes the video playable, and goes before what else waits in its tier
     ffmpeg: str = ""
+    critical: tuple[str, ...] = ()  # without these the job fails; the others' fates are their own
+    paused: bool = False  # the job was, when this was asked
+
+
+class EncodedList(Message):
+    """Every span is done, but for the qualities that are missing."""
+
+    missing: tuple[MissingRendition, ...] = ()
 
 
 class TranscodedSpan(Message):
@@ -261,6 +269,7 @@ class WriteManifests(StepRequest):
 
     step = StepName.MASTER_PLAYLIST
     slug: str
+    grid: Grid
     renditions: VerifiedRenditions
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from contracts.errors import Drained, GpuBusy, ScratchFull
 from contracts.states import EventLevel, StepOutcome
+from contracts.steps import MissingRendition
 from mirror.events import Event
 from mirror.tables import JobStep
 
@@ -28,6 +29,13 @@ def playable_event(job_id: int) -> Event:
     return Event("video.playable", job_id, "It can be watched from the start while it is encoded.")
 
 
+def missing_event(job_id: int, missing: MissingRendition) -> Event:
+    """Tell what a ready video does without."""
+    fields = {"quality": missing.name, "code": missing.code}
+    message = f"{missing.name} is missing: {missing.sentence}"
+    return Event("quality.failed", job_id, message, fields, EventLevel.WARNING, step_key=f"quality:{missing.name}")
+
+
 def lost_event(step: JobStep) -> Event:
     message = f"{step.worker_name or step.worker_id} vanished during {step.step.value}; it is tried again."
     return _of(step, "step.lost", message, EventLevel.WARNING)
@@ -46,6 +54,8 @@ def end_event(step: JobStep) -> Event:
             return _of(step, "aborted:shutdown", step.error_message)
         case StepOutcome.PARTIAL if step.error_code in LATER_CODES:
             return _of(step, "job.retry_later", step.error_message, EventLevel.WARNING)
+        case StepOutcome.PARTIAL:
+            return _of(step, "step.handed_back", step.error_message)
         case _:
             return _of(step, f"step.{step.outcome.value}", step.error_message)
 

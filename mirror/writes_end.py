@@ -1,6 +1,7 @@
 """The end of a job, happy or not. Written by an activity that is repeated until Postgres takes it: safe to repeat."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import and_, case, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
@@ -9,11 +10,12 @@ from contracts.errors import CANCELLED
 from contracts.states import EventLevel, JobKind, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
 from contracts.steps import FailJob, Finalize, MissingRendition
 from mirror.cleaning import clean, sentence
+from mirror.deriving import latest_attempts
 from mirror.events import TOPIC_COMPLETE, TOPIC_PROGRESS, Event, add_event, add_events, notify
 from mirror.locking import database_now, lock_job
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
-from mirror.step_events import end_event, quality_event
+from mirror.step_events import end_event, missing_event, quality_event
 from mirror.tables import Job, JobStep, QualityProgressRow, Transcription, Video, Worker
 
 
@@ -32,7 +34,7 @@ async def complete_job(s: WriteSession, request: Finalize) -> bool:
     job.started_at = job.started_at or now
     await _fulfil_retranscode(s, job)
     await s.flush()
-    missing = await _still_missing(s, job, request)
+    still_missing = await _still_missing(s, job, request)
     await s.execute(
         update(Video)
         .where(Video.id == job.video_id)
@@ -43,16 +45,20 @@ async def complete_job(s: WriteSession, request: Finalize) -> bool:
             error_code=None,
             playable_at=func.coalesce(Video.playable_at, now),
             published_at=func.coalesce(Video.published_at, now),
-            missing=missing,
+            missing=still_missing,
             updated_at=now,
         )
     )
     await _complete_qualities(s, job.id, request.qualities, now)
-    await _fail_missing(s, job.id, request.missing)
+    await _miss(s, job.id, request.missing)
     # The story came this far, so every step it needed has ended well, whether or not its recorder got to say so.
-    await _close_steps(s, job.id, StepOutcome.COMPLETED, now)
+    lost = frozenset(missing.name for missing in request.missing)
+    await _close_steps(s, job.id, StepOutcome.COMPLETED, now, lost)
     message = f"Ready to stream in {', '.join(request.qualities)}." if request.qualities else "Ready to stream."
-    fields = {"qualities": list(request.qualities), "duration_s": request.duration_s, "missing": missing}
+    fields: dict[str, Any] = {"qualities": list(request.qualities), "duration_s": request.duration_s}
+    if request.missing:
+        fields["missing"] = [missing.name for missing in request.missing]
+        message += f" Missing: {', '.join(fields['missing'])}."
     await add_event(s, Event("job.succeeded", job.id, message, fields))
     await _leave_job(s, job)
     return True
@@ -94,6 +100,8 @@ async def fail_job(s: WriteSession, request: FailJob) -> bool:
         .values(status=QualityStatus.FAILED, error_message=why)
     )
     await _close_steps(s, job.id, StepOutcome.CANCELLED, now)
+    if cancelled:
+        await _cancel_handed_back(s, job.id)
     name, level = ("job.cancelled", EventLevel.WARNING) if cancelled else ("job.failed", EventLevel.ERROR)
     fields = {"code": code, "step": request.failed_step, "attempts": job.attempt_number}
     await add_event(s, Event(name, job.id, why, fields, level))
@@ -120,15 +128,6 @@ async def _still_missing(s: WriteSession, job: Job, request: Finalize) -> list[d
     return [entry for entry in before if entry["name"] not in settled] + found
 
 
-async def _fail_missing(s: WriteSession, job_id: int, missing: tuple[MissingRendition, ...]) -> None:
-    for entry in missing:
-        await s.execute(
-            update(QualityProgressRow)
-            .where(QualityProgressRow.job_id == job_id, QualityProgressRow.quality == entry.name)
-            .values(status=QualityStatus.FAILED, error_message=sentence(entry.sentence))
-        )
-
-
 async def _complete_qualities(s: WriteSession, job_id: int, qualities: tuple[str, ...], now: datetime) -> None:
     """Mark qualities whole, and tell of those whose recorder had not told yet."""
     for quality in qualities:  # with Postgres away for long, the plan's rows may never have been written
@@ -152,6 +151,17 @@ async def _complete_qualities(s: WriteSession, job_id: int, qualities: tuple[str
         .returning(QualityProgressRow.quality)
     )
     await add_events(s, [quality_event("quality.completed", job_id, quality) for quality in done.scalars()])
+
+
+async def _miss(s: WriteSession, job_id: int, missing: tuple[MissingRendition, ...]) -> None:
+    """Say what a ready video does without, and why; a retry reads it here."""
+    for each in missing:
+        # Sound has no row of its own: `quality` names rungs only. Its line is the event's.
+        if not each.name.startswith("audio_"):
+            lost = {"status": QualityStatus.FAILED, "error_message": sentence(each.sentence)}
+            put = insert(QualityProgressRow).values(job_id=job_id, quality=each.name, **lost)
+            await s.execute(put.on_conflict_do_update(constraint="uq_job_quality", set_=lost))
+        await add_event(s, missing_event(job_id, each))
 
 
 async def _keep_failed_claim(s: WriteSession, job: Job, request: FailJob, now: datetime) -> None:
@@ -185,16 +195,28 @@ async def _keep_failed_claim(s: WriteSession, job: Job, request: FailJob, now: d
     job.attempt_number = min(step.tries, job.max_attempts)
 
 
-async def _close_steps(s: WriteSession, job_id: int, outcome: StepOutcome, now: datetime) -> None:
+async def _close_steps(
+    s: WriteSession, job_id: int, outcome: StepOutcome, now: datetime, lost: frozenset[str] = frozenset()
+) -> None:
     """End what still reads as running. The step that writes this end is one of them, and it ends well."""
     running = await s.execute(select(JobStep).where(JobStep.job_id == job_id, JobStep.finished_at.is_(None)))
     for step in running.scalars().all():
         step.finished_at = now
         step.outcome = StepOutcome.COMPLETED if step.step is StepName.FINALIZE else outcome
+        if step.qualities and lost.issuperset(step.qualities):
+            step.outcome = StepOutcome.FAILED
         if step.outcome is StepOutcome.COMPLETED:
             step.percent = 100.0
         if step.step is not StepName.FINALIZE:  # the job's own end tells that
             await add_event(s, end_event(step))
+
+
+async def _cancel_handed_back(s: WriteSession, job_id: int) -> None:
+    """Call cancelled what was handed back and never finished: a step cannot tell a cancel from a pause."""
+    attempts = (await s.execute(select(JobStep).where(JobStep.job_id == job_id))).scalars()
+    for step in latest_attempts(attempts):
+        if step.outcome is StepOutcome.PARTIAL and step.error_code is None:
+            step.outcome = StepOutcome.CANCELLED
 
 
 async def _leave_job(s: WriteSession, job: Job) -> None:

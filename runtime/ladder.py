@@ -34,3 +34,14 @@ def _rung(text: str) -> Rung:
     if short_side < 16 or video < 1 or audio < 1:
         raise ValueError(f"{text!r}: the size and both rates must be positive")
     return Rung(name=match["name"], short_side=short_side, video_kbps=video, audio_kbps=audio)
+
+
+def parse_critical(value: Any) -> Any:
+    """Read names of qualities, and `audio`, with commas between; anything but text is left to pydantic."""
+    if not isinstance(value, str):
+        return value
+    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    for name in names:
+        if name != "audio" and not re.fullmatch(r"\d+p", name):
+            raise ValueError(f"{name!r} is not a quality; write names like 360p, and audio for the sound")
+    return names

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from contracts.media import LADDER, Rung
-from runtime.ladder import parse_ladder, show_ladder
+from runtime.ladder import parse_critical, parse_ladder, show_ladder
 from runtime.names import SettingsError, check_names
 from runtime.shown import masked
 
@@ -38,6 +38,7 @@ StorageUrl = Annotated[str, AfterValidator(_known_storage)]
 Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
 ]
+Critical = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_critical)]
 Ladder = Annotated[tuple[Rung, ...], NoDecode, BeforeValidator(parse_ladder)]
 
 
@@ -75,6 +76,7 @@ class Settings(BaseSettings):
     span_seconds: float = Field(default=120.0, ge=4, le=3600)
     share_decode: Literal["auto", "never"] = "auto"
     ladder: Ladder = LADDER
+    critical_qualities: Critical = ()  # empty: the lowest rung and the default sound
     max_upload_size: ByteSize = ByteSize(100 * 1024**3)
 
     # What a worker may spend.
@@ -158,7 +160,7 @@ def _text(value: Any) -> str | int | float | bool | None:
         case Path():
             return str(value)
         case tuple():
-            return show_ladder(value)
+            return show_ladder(value) if value and isinstance(value[0], Rung) else ",".join(value)
         case _:
             return value  # type: ignore[no-any-return]  # what is left is a plain scalar
 

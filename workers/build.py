@@ -15,6 +15,7 @@ from activities.pictures import PictureSteps
 from activities.probing import ProbeSteps
 from activities.publishing import ManifestSteps, PublishSteps
 from activities.recording import RecordingInterceptor
+from activities.removing import RemovalSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from contracts.queues import Pool
@@ -71,7 +72,12 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
             )
         case Pool.ORCHESTRATE:
             ending = EndingSteps(parts.database)
-            return (PublishSteps(store, parts.database).publish, ending.finalize, ending.fail_job)
+            return (
+                PublishSteps(store, parts.database).publish,
+                RemovalSteps(store, parts.database).remove_partial,
+                ending.finalize,
+                ending.fail_job,
+            )
         case Pool.ANALYSIS:
             return ()
 

@@ -3,40 +3,66 @@
 import asyncio
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.transcode import TranscodeSteps
     from contracts.media import PlannedRendition, Span
-    from contracts.steps import EncodeList, TranscodeSpan
-    from workflows import options
-    from workflows.stepping import ENCODER_FAULTS, Steps, Tries, reason
+    from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
+    from workflows import fates, options
+    from workflows.reasons import ENCODER_FAULTS, reason
+    from workflows.stepping import Steps, Tries
 
 
 @workflow.defn
 class TranscodeList:
     """A child workflow, so that a long video's history stays small; short ones call `encode_list` directly."""
 
+    @workflow.init
+    def __init__(self, request: EncodeList) -> None:
+        self._steps = Steps(request.job, paused=request.paused)
+
     @workflow.run
-    async def run(self, request: EncodeList) -> None:
-        await encode_list(Steps(request.job), request)
+    async def run(self, request: EncodeList) -> EncodedList:
+        return await encode_list(self._steps, request)
+
+    @workflow.signal
+    def pause(self) -> None:
+        self._steps.pause()
+
+    @workflow.signal
+    def resume(self) -> None:
+        self._steps.resume()
+
+    @workflow.signal
+    def set_priority(self, wish: SetPriority) -> None:
+        self._steps.set_tier(wish.tier)
 
 
-async def encode_list(steps: Steps, request: EncodeList) -> None:
+async def encode_list(steps: Steps, request: EncodeList) -> EncodedList:
     # Scheduling everything at once would put all of a long film into the queue ahead of the next person's clip.
     window = asyncio.Semaphore(request.window)
+    lost: dict[str, MissingRendition] = {}
 
     async def one(span: Span) -> None:
         async with window:
-            await _encode(steps, request, span, request.renditions, Tries())
+            wanted = tuple(r for r in request.renditions if r.quality not in lost)
+            if wanted:
+                await _encode(steps, request, span, wanted, Tries(), lost)
 
     await steps.together(*(one(span) for span in request.spans))
+    return EncodedList(missing=tuple(lost.values()))
 
 
 async def _encode(
-    steps: Steps, request: EncodeList, span: Span, renditions: tuple[PlannedRendition, ...], tries: Tries
+    steps: Steps,
+    request: EncodeList,
+    span: Span,
+    renditions: tuple[PlannedRendition, ...],
+    tries: Tries,
+    lost: dict[str, MissingRendition],
 ) -> None:
-    """Encode one span of some qualities.
+    """Encode one span of some qualities; those that fail for good are added to `lost`, unless one is critical.
 
     A lost worker retries the list; an encoder error splits it at once, the parts inheriting the tries used.
     """
@@ -52,9 +78,17 @@ async def _encode(
             give_up_on=ENCODER_FAULTS if several else (),
         )
     except ActivityError as error:
-        if not several or reason(error).code not in ENCODER_FAULTS or not steps.has_tries_left(tries):
+        if is_cancelled_exception(error):
             raise
-        await steps.together(*(_encode(steps, request, span, (single,), Tries(tries.used)) for single in renditions))
+        failure = reason(error)
+        if several and failure.code in ENCODER_FAULTS and steps.has_tries_left(tries):
+            parts = (_encode(steps, request, span, (one,), Tries(tries.used), lost) for one in renditions)
+            await steps.together(*parts)
+            return
+        if any(rendition.quality in request.critical for rendition in renditions):
+            raise
+        for rendition in renditions:
+            lost.setdefault(rendition.quality, fates.missing(rendition.quality, failure))
 
 
 def _span_of(request: EncodeList, span: Span, renditions: tuple[PlannedRendition, ...]) -> TranscodeSpan:

@@ -8,6 +8,7 @@ from temporalio.common import Priority, RetryPolicy
 
 from contracts.media import Grid, PlannedRendition, TranscodePlan
 from contracts.queues import TaskQueue, fairness_key
+from contracts.states import Tier
 
 # Against 1 for all else: an opening that comes late still goes first within its tier. Not for ever: while one person's
 # openings queue, one in a hundred steps is somebody's rest.
@@ -22,6 +23,7 @@ class Promise:
     heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
     opening: bool = False  # people wait for it to begin watching
     until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
+    regardless: bool = False  # runs to its end in a pause and after a cancel: it is how jobs end
 
     @property
     def limit(self) -> timedelta:
@@ -31,9 +33,10 @@ class Promise:
 PLAN = Promise(TaskQueue.IO, limit_s=60, heartbeats=False)
 THUMBNAIL = Promise(TaskQueue.CPU, limit_s=600)
 VERIFY = Promise(TaskQueue.IO, limit_s=900)
-MANIFESTS = Promise(TaskQueue.IO, limit_s=300, heartbeats=False)
-PUBLISH = Promise(TaskQueue.ORCHESTRATE, limit_s=120, heartbeats=False, until_done=True)
-ENDING = Promise(TaskQueue.ORCHESTRATE, limit_s=30, heartbeats=False, until_done=True)
+MANIFESTS = Promise(TaskQueue.IO, limit_s=300, heartbeats=False, regardless=True)
+PUBLISH = Promise(TaskQueue.ORCHESTRATE, limit_s=120, heartbeats=False, until_done=True, regardless=True)
+ENDING = Promise(TaskQueue.ORCHESTRATE, limit_s=30, heartbeats=False, until_done=True, regardless=True)
+REMOVE = Promise(TaskQueue.ORCHESTRATE, limit_s=300, heartbeats=False, regardless=True)
 
 
 def probe(size_bytes: int) -> Promise:
@@ -59,15 +62,16 @@ def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int,
     return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), opening=opening)
 
 
-def turn(promise: Promise, owner: str) -> Priority:
+def turn(promise: Promise, owner: str, tier: Tier) -> Priority:
     """Say who goes first of those that wait for a worker.
 
-    Only the turn within the tier is said here. The tier itself comes down from the workflow, so that moving the
-    workflow (`update_workflow_execution_options`, path `priority.priority_key`) moves what it schedules later.
+    The tier is said by each step, so that a change of it counts for what comes; what is queued already is moved
+    by whoever asked (`update_activity_options`, path `priority.priority_key`).
     """
     if not promise.opening:
-        return Priority.default
-    return Priority(fairness_key=fairness_key(owner, opening=True), fairness_weight=OPENING_WEIGHT)
+        return Priority(priority_key=tier.priority)
+    key = fairness_key(owner, opening=True)
+    return Priority(priority_key=tier.priority, fairness_key=key, fairness_weight=OPENING_WEIGHT)
 
 
 def retries(promise: Promise, attempts_left: int, give_up_on: Sequence[str] = ()) -> RetryPolicy:

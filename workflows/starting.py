@@ -45,14 +45,20 @@ class TranscodeStarter:
     """Starts `TranscodeVideo`; `settled` tells whether a refusal is one for good."""
 
     def __init__(
-        self, temporal: Client, *, heartbeat_timeout_s: float = 30.0, settled: Callable[[], bool] = lambda: False
+        self,
+        temporal: Client,
+        *,
+        heartbeat_timeout_s: float = 30.0,
+        critical: tuple[str, ...] = (),
+        settled: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._temporal, self._heartbeat_timeout_s, self._settled = temporal, heartbeat_timeout_s, settled
+        self._temporal, self._settled = temporal, settled
+        self._promises = {"heartbeat_timeout_s": heartbeat_timeout_s, "critical": critical}
 
     async def __call__(self, request: TranscodeRequest, title: str) -> tuple[Start, str]:
         """Start one job's workflow; never raises for a Temporal that is away."""
         name = workflow_id(request.video_id, request.job_id)
-        request = request.model_copy(update={"heartbeat_timeout_s": self._heartbeat_timeout_s})
+        request = request.model_copy(update=self._promises)
         try:
             # The SDK connects lazily and retries on its own; this is the limit on all of that together.
             async with asyncio.timeout(START_S):

@@ -1,41 +1,24 @@
-"""Running one step: its promise, its name in the UI, waiting without cost, and what its failure means."""
+"""Running the steps of one job: their promises and names, waiting without cost, taking back, and stopping."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import (
-    ActivityError,
-    ApplicationError,
-    ChildWorkflowError,
-    RetryState,
-    TimeoutError,
-    TimeoutType,
-)
+from temporalio.exceptions import ActivityError, RetryState
 
-from contracts.errors import (
-    RETRIES_EXHAUSTED,
-    SENTENCE_LIMIT,
-    EncoderCrashed,
-    EncoderRejected,
-    EncoderStalled,
-    FailureKind,
-    OutputIncomplete,
-)
+from contracts.errors import FailureKind
 from contracts.states import Tier
-from contracts.steps import StepFailure, StepRequest, TranscodeRequest
+from contracts.steps import StepRequest, TranscodeRequest
 from workflows import options
+from workflows.reasons import reason, tries_in
 
 Request = TypeVar("Request", bound=StepRequest)
 Result = TypeVar("Result")
 
 WAITS_LIMIT = 500  # a resource that stays busy this many times is not busy but broken
-
-
-# An encoder that breaks on a list may break on one quality of it only: the list is split, not repeated.
-ENCODER_FAULTS = (EncoderCrashed.code, EncoderStalled.code, EncoderRejected.code, OutputIncomplete.code)
 
 
 class Tries:
@@ -48,11 +31,13 @@ class Tries:
 class Steps:
     """Runs the steps of one job."""
 
-    def __init__(self, job: TranscodeRequest) -> None:
+    def __init__(self, job: TranscodeRequest, *, paused: bool = False) -> None:
         self._job = job
         self._stopping = False  # one of several pieces has failed: the others begin nothing new
-        self.paused = False
+        self.paused = paused
         self.tier = job.tier
+        self._running: dict[str, workflow.ActivityHandle[Any]] = {}
+        self._taken_back: set[str] = set()  # by a pause; their ends are no failures
 
     async def run(
         self,
@@ -66,42 +51,79 @@ class Steps:
     ) -> Result:
         """Run a step to its end.
 
-        A step that is told "later", or whose worker is drained, is scheduled anew under the next generation
-        and has not used an attempt; tries count over all generations. Codes in `give_up_on` are not repeated.
+        A step that is told "later", whose worker is drained, or which a pause takes back is scheduled anew under
+        the next generation and has not used an attempt; tries count over all generations. Codes in `give_up_on`
+        are not repeated.
         """
         tries, waits = tries or Tries(), 0
         while True:
-            self._go_on(promise)
+            await self._may_go_on(promise)
             request = request.model_copy(update={"generation": waits, "tries_before": tries.used})
+            name = _activity_id(request)
+            handle = workflow.start_activity_method(
+                step,
+                request,
+                activity_id=name,
+                task_queue=promise.queue,
+                start_to_close_timeout=promise.limit,
+                heartbeat_timeout=timedelta(seconds=self._job.heartbeat_timeout_s) if promise.heartbeats else None,
+                retry_policy=options.retries(promise, self._job.max_attempts - tries.used, give_up_on),
+                cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+                priority=options.turn(promise, self._job.owner, self.tier),
+                summary=summary,
+            )
+            retry_after_s, why = 0.0, ""
             try:
-                result = await workflow.execute_activity_method(
-                    step,
-                    request,
-                    activity_id=_activity_id(request),
-                    task_queue=promise.queue,
-                    start_to_close_timeout=promise.limit,
-                    heartbeat_timeout=timedelta(seconds=self._job.heartbeat_timeout_s) if promise.heartbeats else None,
-                    retry_policy=options.retries(promise, self._job.max_attempts - tries.used, give_up_on),
-                    cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-                    priority=options.turn(promise, self._job.owner),
-                    summary=summary,
-                )
+                result = await self._ended(name, handle, promise)
+            except _TakenBack as taken:
+                tries.used += taken.tries
+                if taken.error is not None and not self.has_tries_left(tries):
+                    raise taken.error from None
             except ActivityError as error:
                 failure = reason(error)
                 if failure.kind is not FailureKind.LATER or waits >= WAITS_LIMIT:
                     tries.used += failure.attempt
                     raise
                 tries.used += failure.attempt - 1
+                retry_after_s, why = failure.retry_after_s, failure.sentence
             else:
                 self._go_on(promise)
                 return result
-            if failure.retry_after_s:
+            if retry_after_s:
                 self._go_on(promise)
-                await workflow.sleep(failure.retry_after_s, summary=f"waiting: {failure.sentence}")
+                await workflow.sleep(retry_after_s, summary=f"waiting: {why}")
             waits += 1
 
+    async def _ended(self, name: str, handle: workflow.ActivityHandle[Result], promise: options.Promise) -> Result:
+        """Wait for a step; raise _TakenBack when it ended because of a pause."""
+        if not promise.regardless:
+            self._running[name] = handle
+        try:
+            return await handle
+        except asyncio.CancelledError:
+            # Taken back before it was even scheduled; unless it is we who are being cancelled.
+            if name in self._taken_back and not self._is_over():
+                raise _TakenBack(0) from None
+            raise
+        except ActivityError as error:
+            if name not in self._taken_back or error.retry_state is not RetryState.CANCEL_REQUESTED:
+                raise
+            used = tries_in(error)
+            if used is None:
+                raise
+            raise _TakenBack(used, error) from None
+        finally:
+            self._running.pop(name, None)
+            self._taken_back.discard(name)
+
+    # --- commands -----------------------------------------------------------------------------------------------
+
     def pause(self) -> None:
+        """Withdraw what waits and take back what runs; nothing begins until `resume`."""
         self.paused = True
+        for name, handle in list(self._running.items()):
+            self._taken_back.add(name)
+            handle.cancel()
 
     def resume(self) -> None:
         self.paused = False
@@ -111,6 +133,8 @@ class Steps:
 
     def has_tries_left(self, tries: Tries) -> bool:
         return tries.used < self._job.max_attempts
+
+    # --- stopping -----------------------------------------------------------------------------------------------
 
     async def together(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:
         """Run side by side; when one fails, stop the others, wait until they have stopped, and raise its own error."""
@@ -124,52 +148,35 @@ class Steps:
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
 
+    async def _may_go_on(self, promise: options.Promise) -> None:
+        self._go_on(promise)
+        if self.paused and not promise.regardless:
+            await workflow.wait_condition(lambda: not self.paused)
+            self._go_on(promise)
+
     def _go_on(self, promise: options.Promise) -> None:
         """Raise a cancellation that a step has swallowed by ending on its own; an end is written all the same."""
-        if not promise.until_done and (self._stopping or workflow.cancellation_reason() is not None):
+        if not promise.regardless and self._is_over():
             raise asyncio.CancelledError
+
+    def _is_over(self) -> bool:
+        return self._stopping or workflow.cancellation_reason() is not None
+
+
+class _TakenBack(Exception):
+    def __init__(self, tries: int, error: ActivityError | None = None) -> None:
+        self.tries, self.error = tries, error
+
+
+async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
+    """Finish what must not be left half done, also when a cancel comes meanwhile."""
+    task = asyncio.create_task(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    return task.result()
 
 
 def _activity_id(request: StepRequest) -> str:
     """Name the step readably in Temporal's UI; a new generation is a new activity."""
     return request.step_key + (f"~{request.generation}" if request.generation else "")
-
-
-def reason(error: ActivityError | ChildWorkflowError) -> StepFailure:
-    """Read out of Temporal's error why the step failed for good."""
-    while isinstance(error, ChildWorkflowError) and isinstance(error.cause, ActivityError | ChildWorkflowError):
-        error = error.cause
-    cause = error.cause
-    if isinstance(cause, ApplicationError):
-        failure = _failure_in(cause)
-        if error.retry_state is RetryState.MAXIMUM_ATTEMPTS_REACHED:
-            return failure.model_copy(
-                update={
-                    "code": RETRIES_EXHAUSTED,
-                    "kind": FailureKind.FATAL,
-                    "sentence": f"Every attempt failed; the last one said: {failure.sentence}"[:SENTENCE_LIMIT],
-                }
-            )
-        return failure
-    sentence = "The step failed."
-    if isinstance(cause, TimeoutError):
-        silent = cause.type is TimeoutType.HEARTBEAT
-        sentence = "Every worker that tried went silent." if silent else "The step took longer than its time limit."
-    return StepFailure(code=RETRIES_EXHAUSTED, kind=FailureKind.FATAL, sentence=sentence)
-
-
-def failed_step(error: ActivityError | ChildWorkflowError) -> str:
-    """Name the step that failed, as the UI does."""
-    while isinstance(error, ChildWorkflowError) and isinstance(error.cause, ActivityError | ChildWorkflowError):
-        error = error.cause
-    return error.activity_id if isinstance(error, ActivityError) else ""
-
-
-def _failure_in(cause: ApplicationError) -> StepFailure:
-    first = cause.details[0] if cause.details else None
-    # Details arrive as plain dictionaries: only the sender knew their type. Anything else is not ours.
-    if isinstance(first, dict) and first.keys() >= {"code", "kind", "sentence"}:
-        return StepFailure.model_validate(first)
-    return StepFailure(
-        code=cause.type or "INTERNAL_TRANSIENT", kind=FailureKind.FATAL, sentence=(cause.message or "")[:SENTENCE_LIMIT]
-    )

@@ -1,35 +1,36 @@
 """The story of one video: probe, plan, encode everything at once, verify, publish."""
 
 import asyncio
-import contextlib
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ChildWorkflowError,
+    is_cancelled_exception,
+)
 
 with workflow.unsafe.imports_passed_through():
-    from activities.audio import AudioSteps
     from activities.ending import EndingSteps
-    from activities.pictures import PictureSteps
     from activities.probing import ProbeSteps
     from activities.publishing import ManifestSteps, PublishSteps
+    from activities.removing import RemovalSteps
     from activities.verifying import VerifySteps
     from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
-    from contracts.layout import audio_prefix
     from contracts.media import PlannedAudio, PlannedRendition, SourceFacts, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
-    from contracts.states import VideoStatus
+    from contracts.states import JobKind, VideoStatus
     from contracts.steps import (
-        EncodeAudio,
         EncodedAudio,
         EncodeList,
         FailJob,
         Finalize,
         MakePlan,
-        MakeStoryboard,
-        MakeThumbnail,
+        MissingRendition,
         Probe,
         Publish,
+        RemovePartial,
         SetPriority,
         TranscodeRequest,
         TranscodeResult,
@@ -37,9 +38,11 @@ with workflow.unsafe.imports_passed_through():
         VerifyRenditions,
         WriteManifests,
     )
-    from workflows import options
+    from workflows import fates, options, sides
+    from workflows.children import Children
     from workflows.encode_list import TranscodeList, encode_list
-    from workflows.stepping import Steps, failed_step, reason
+    from workflows.reasons import failed_step, reason
+    from workflows.stepping import Steps, uninterrupted
 
 # A list of more spans than this has a history of its own.
 CHILD_FROM_SPANS = 16
@@ -55,6 +58,8 @@ class TranscodeVideo:
         self._steps = Steps(request)
         self._status = "waiting for a worker"
         self._over = False  # publishing has begun, or the end is being written: no command fits any more
+        self._missing: dict[str, MissingRendition] = {}
+        self._children = Children(self._steps)
 
     @workflow.run
     async def run(self, request: TranscodeRequest) -> TranscodeResult:
@@ -62,7 +67,7 @@ class TranscodeVideo:
             return await self._make()
         except (ActivityError, ChildWorkflowError) as error:
             if is_cancelled_exception(error):
-                await self._fail(CANCELLED, "The job was cancelled.")
+                await self._cancelled()
                 raise
             failure = reason(error)
             await self._fail(failure.code, failure.sentence, failed_step(error))
@@ -71,8 +76,10 @@ class TranscodeVideo:
             await self._fail(error.type or "INTERNAL_TRANSIENT", error.message)
             raise
         except asyncio.CancelledError:
-            await self._fail(CANCELLED, "The job was cancelled.")
+            await self._cancelled()
             raise
+        finally:
+            await workflow.wait_condition(workflow.all_handlers_finished)
 
     @workflow.query
     def status(self) -> str:
@@ -82,15 +89,18 @@ class TranscodeVideo:
     async def pause(self) -> None:
         """Withdraw what is queued and take back what runs; it answers at once. Twice is once."""
         self._steps.pause()
+        await self._children.tell(TranscodeList.pause)
 
     @workflow.update
     async def resume(self) -> None:
         """Go on where the segments end. Twice is once."""
         self._steps.resume()
+        await self._children.tell(TranscodeList.resume)
 
     @workflow.update
     async def set_priority(self, wish: SetPriority) -> None:
         self._steps.set_tier(wish.tier)
+        await self._children.tell(TranscodeList.set_priority, wish)
 
     @pause.validator
     def _may_pause(self) -> None:
@@ -119,83 +129,118 @@ class TranscodeVideo:
             "look at the source",
         )
 
-        # An activity, so that the decision is in history and kept to.
-        plan = await self._steps.run(
-            ProbeSteps.plan,
-            MakePlan(job_id=job.job_id, video_id=job.video_id, facts=facts, qualities=job.qualities),
-            options.PLAN,
-            "choose qualities and frame grid",
-        )
+        plan = await self._plan(facts)
 
         self._say(f"encoding {', '.join(r.quality for r in plan.renditions)}")
         renditions = await self._encode(facts, plan)
 
         self._over = True
         self._say("publishing")
+        # From here on a cancel comes too late: half a flip would be worse than either stream.
+        result = await uninterrupted(self._publish(plan, renditions))
+        self._say("ready", VideoStatus.READY)
+        await sides.storyboard(self._steps, self._job, facts, plan)
+        return result
+
+    async def _plan(
+        self, facts: SourceFacts, before: TranscodePlan | None = None, anew: tuple[str, ...] = ()
+    ) -> TranscodePlan:
+        """Ask for a plan: an activity, so that the decision is in history and kept to."""
+        job = self._job
+        request = MakePlan(
+            job_id=job.job_id,
+            video_id=job.video_id,
+            facts=facts,
+            qualities=job.qualities,
+            continues=before or job.plan,
+            same_output=before is not None or job.kind is JobKind.RETRY,
+            keep=job.keep,
+            anew=anew,
+        )
+        return await self._steps.run(ProbeSteps.plan, request, options.PLAN, "choose qualities and frame grid")
+
+    async def _publish(self, plan: TranscodePlan, renditions: VerifiedRenditions) -> TranscodeResult:
+        """Put the whole stream in its place, then say so."""
+        job = self._job
         await self._steps.run(
             ManifestSteps.write_manifests,
-            WriteManifests(job_id=job.job_id, video_id=job.video_id, slug=job.slug, renditions=renditions),
+            WriteManifests(
+                job_id=job.job_id, video_id=job.video_id, slug=job.slug, grid=plan.grid, renditions=renditions
+            ),
             options.MANIFESTS,
             "write a playlist per rendition",
         )
         await self._steps.run(
             PublishSteps.publish,
-            Publish(job_id=job.job_id, video_id=job.video_id, slug=job.slug, renditions=renditions),
+            Publish(job_id=job.job_id, video_id=job.video_id, slug=job.slug, renditions=renditions, keep=job.keep),
             options.PUBLISH,
             "put master.m3u8 and manifest.mpd in place",
         )
-        qualities = tuple(r.quality for r in renditions.video)
+        qualities, missing = tuple(r.quality for r in renditions.video), tuple(self._missing.values())
         await self._steps.run(
             EndingSteps.finalize,
-            Finalize(job_id=job.job_id, video_id=job.video_id, duration_s=plan.grid.duration_s, qualities=qualities),
+            Finalize(
+                job_id=job.job_id,
+                video_id=job.video_id,
+                duration_s=plan.grid.duration_s,
+                qualities=qualities,
+                missing=missing,
+            ),
             options.ENDING,
             "write that the video is ready",
         )
-        self._say("ready", VideoStatus.READY)
-        await self._storyboard(facts, plan)
         return TranscodeResult(
             video_id=job.video_id,
             job_id=job.job_id,
             status=VideoStatus.READY,
             qualities=qualities,
             duration_s=plan.grid.duration_s,
+            missing=missing,
         )
 
     async def _encode(self, facts: SourceFacts, plan: TranscodePlan) -> VerifiedRenditions:
         """Make thumbnail, sound and every span of every quality side by side, then check the whole."""
         tracks, _, _ = await self._steps.together(
             self._steps.together(*(self._audio(track, facts, plan) for track in plan.audio)),
-            self._thumbnail(facts, plan),
+            sides.thumbnail(self._steps, self._job, facts, plan),
             self._picture(facts, plan, plan.renditions),
         )
-        verified = await self._verify(plan, tracks)
+        heard = [track for track in tracks if track is not None]
+        verified = await self._verify(plan, heard)
         if verified.broken:
             # What is stored is never changed, so a rendition that is not whole starts anew beside it, once.
-            broken = {rendition.quality for rendition in verified.broken}
-            plan = plan.model_copy(
-                update={
-                    "renditions": tuple(
-                        r.model_copy(update={"generation": r.generation + 1}) if r.quality in broken else r
-                        for r in plan.renditions
-                    )
-                }
-            )
-            await self._picture(facts, plan, tuple(r for r in plan.renditions if r.quality in broken))
-            verified = await self._verify(plan, tracks)
-        if verified.broken:
-            raise ApplicationError(verified.broken[0].sentence, type=OutputIncomplete.code, non_retryable=True)
+            anew = tuple(rendition.quality for rendition in verified.broken)
+            plan = await self._plan(facts, plan, anew)
+            await self._picture(facts, plan, tuple(r for r in plan.renditions if r.quality in anew))
+            verified = await self._verify(plan, heard, again=True)
+        for broken in verified.broken:
+            if broken.quality in fates.critical_qualities(self._job, plan):
+                raise ApplicationError(broken.sentence, type=OutputIncomplete.code, non_retryable=True)
+            self._lose(MissingRendition(name=broken.quality, code=OutputIncomplete.code, sentence=broken.sentence))
+        if self._missing and not verified.video and not verified.audio:
+            first = next(iter(self._missing.values()))
+            raise ApplicationError(first.sentence, type=first.code, non_retryable=True)
         return verified
 
-    async def _verify(self, plan: TranscodePlan, tracks: list[EncodedAudio]) -> VerifiedRenditions:
+    def _lose(self, *lost: MissingRendition) -> None:
+        """Note what the video does without; its fate is its own."""
+        for each in lost:
+            workflow.logger.warning("%s is missing: %s", each.name, each.sentence)
+            self._missing.setdefault(each.name, each)
+
+    async def _verify(
+        self, plan: TranscodePlan, tracks: list[EncodedAudio], *, again: bool = False
+    ) -> VerifiedRenditions:
         job = self._job
+        made = tuple(r for r in plan.renditions if r.quality not in self._missing)
         request = VerifyRenditions(
             job_id=job.job_id,
             video_id=job.video_id,
             slug=job.slug,
             output=job.output,
-            plan=plan,
+            plan=plan.model_copy(update={"renditions": made}),
             audio=tuple(tracks),
-            again=any(r.generation for r in plan.renditions),
+            again=again,
         )
         return await self._steps.run(VerifySteps.verify, request, options.VERIFY, "check every rendition as a whole")
 
@@ -221,8 +266,9 @@ class TranscodeVideo:
         alone: bool,
         opening: bool,
     ) -> None:
+        steps = self._steps
         request = EncodeList(
-            job=self._job,
+            job=self._job.model_copy(update={"tier": steps.tier}),
             video=facts.video,
             grid=plan.grid,
             spans=plan.spans,
@@ -232,98 +278,50 @@ class TranscodeVideo:
             alone=alone and len(plan.spans) == 1,
             opening=opening,
             ffmpeg=plan.ffmpeg,
+            critical=fates.critical_qualities(self._job, plan),
+            paused=steps.paused,
         )
         if len(plan.spans) < CHILD_FROM_SPANS:
-            await encode_list(self._steps, request)
-            return
-        names = "-".join(r.quality + (f".{r.generation}" if r.generation else "") for r in renditions)
-        await workflow.execute_child_workflow(
-            TranscodeList.run,
-            request,
-            id=f"{workflow.info().workflow_id}-{names}",
-            static_summary=names.replace("-", " "),
-            # Cancelled rather than terminated with its parent: the encoders stop and clean up.
-            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-            cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-        )
-        if workflow.cancellation_reason() is not None:
-            raise asyncio.CancelledError
+            encoded = await encode_list(steps, request)
+        else:
+            encoded = await self._children.run(request)
+        self._lose(*encoded.missing)
 
-    async def _thumbnail(self, facts: SourceFacts, plan: TranscodePlan) -> None:
-        job = self._job
-        request = MakeThumbnail(
-            job_id=job.job_id,
-            video_id=job.video_id,
-            source_key=job.source_key,
-            slug=job.slug,
-            video=facts.video,
-            encoding=plan.encoding,
-            ffmpeg=plan.ffmpeg,
-        )
+    async def _audio(self, track: PlannedAudio, facts: SourceFacts, plan: TranscodePlan) -> EncodedAudio | None:
+        """Encode a track; None when the video does without it."""
         try:
-            await self._steps.run(PictureSteps.thumbnail, request, options.THUMBNAIL, "thumbnail")
+            return await sides.audio(self._steps, self._job, track, facts, plan)
         except ActivityError as error:
-            # A video without a picture is still a video; the step's row says what went wrong.
-            if is_cancelled_exception(error):
+            if is_cancelled_exception(error) or fates.is_critical_sound(self._job, track):
                 raise
-            workflow.logger.warning("no thumbnail: %s", reason(error).sentence)
+            self._lose(fates.missing(f"audio_{track.track}", reason(error)))
+            return None
 
-    async def _storyboard(self, facts: SourceFacts, plan: TranscodePlan) -> None:
-        """Make the small pictures for the time bar; the video is ready already, and nothing here can change that."""
+    async def _cancelled(self) -> None:
+        """Remove what was made, then say that it was cancelled: only then may another job of this video begin."""
         job = self._job
-        request = MakeStoryboard(
-            job_id=job.job_id,
-            video_id=job.video_id,
-            source_key=job.source_key,
-            slug=job.slug,
-            video=facts.video,
-            encoding=plan.encoding,
-            duration_s=plan.grid.duration_s,
-            ffmpeg=plan.ffmpeg,
-        )
+        self._over = True
+        self._say("cancelled: removing what was made")
+        remove = RemovePartial(job_id=job.job_id, video_id=job.video_id, slug=job.slug, output=job.output)
         try:
-            await self._steps.run(PictureSteps.storyboard, request, options.storyboard(plan), "storyboard")
+            await uninterrupted(
+                self._steps.run(RemovalSteps.remove_partial, remove, options.REMOVE, "remove what was made")
+            )
         except ActivityError as error:
-            workflow.logger.warning("no storyboard: %s", reason(error).sentence)
-        except asyncio.CancelledError:
-            workflow.logger.info("cancelled after the end: no storyboard")
-
-    async def _audio(self, track: PlannedAudio, facts: SourceFacts, plan: TranscodePlan) -> EncodedAudio:
-        job = self._job
-        request = EncodeAudio(
-            job_id=job.job_id,
-            video_id=job.video_id,
-            source_key=job.source_key,
-            prefix=audio_prefix(job.slug, job.output, track.track),
-            audio=track,
-            grid=plan.grid,
-            video_start_s=facts.video.start_s,
-            ffmpeg=plan.ffmpeg,
-        )
-        return await self._steps.run(
-            AudioSteps.encode_audio, request, options.audio(plan), f"sound: {track.name} ({track.language})"
-        )
+            # Housekeeping removes what no row names; a job that cannot end would be worse.
+            workflow.logger.warning("not everything was removed: %s", reason(error).sentence)
+        await self._fail(CANCELLED, workflow.cancellation_reason() or "The job was cancelled.")
 
     async def _fail(self, code: str, sentence: str, failed_step: str = "") -> None:
         """Write the unhappy end, also while the workflow itself is being cancelled."""
         job = self._job
         self._over = True
         self._say(f"failed: {sentence}", VideoStatus.FAILED)
-        ending = asyncio.create_task(
-            self._steps.run(
-                EndingSteps.fail_job,
-                FailJob(
-                    job_id=job.job_id, video_id=job.video_id, code=code, sentence=sentence, failed_step=failed_step
-                ),
-                options.ENDING,
-                "write that the job failed",
-            )
+        request = FailJob(
+            job_id=job.job_id, video_id=job.video_id, code=code, sentence=sentence, failed_step=failed_step
         )
-        while not ending.done():
-            # A cancel that comes meanwhile must not leave the job without an end.
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(ending)
-        await ending
+        # A cancel that comes meanwhile must not leave the job without an end.
+        await uninterrupted(self._steps.run(EndingSteps.fail_job, request, options.ENDING, "write how the job ended"))
 
     def _say(self, status: str, video_status: VideoStatus | None = None) -> None:
         self._status = status

@@ -7,18 +7,23 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError
 
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from contracts.states import Tier
 from contracts.steps import FailJob, Finalize
 from media.spans import choose_lists, choose_spans
 from tests.replay.fake_steps import PLAN, FakeSteps
-from tests.replay.stories import telling, temporal_for_stories
+from tests.replay.stories import COMMANDS, telling, temporal_for_stories
 
 
 async def told(story: str) -> tuple[FakeSteps, str]:
     steps = FakeSteps(story)
     async with temporal_for_stories() as client, telling(client, steps) as handle:
+        if command := COMMANDS.get(story):
+            await asyncio.wait_for(command(handle, steps), 60)
         try:
             result = await handle.result()
         except WorkflowFailureError as error:
+            if isinstance(error.cause, CancelledError):
+                return steps, "cancelled"
             assert isinstance(error.cause, ApplicationError)
             return steps, error.cause.type or ""
         return steps, result.status
@@ -61,7 +66,7 @@ async def test_a_cancel_during_a_step_that_does_not_hear_it_still_cancels() -> N
         with pytest.raises(WorkflowFailureError) as failed:
             await handle.result()
     assert isinstance(failed.value.cause, CancelledError)
-    assert steps.calls == ["probe", "plan", "fail"]
+    assert steps.calls == ["probe", "plan", "remove", "fail"]
     assert isinstance(steps.ended, FailJob) and steps.ended.code == "CANCELLED"
 
 
@@ -101,6 +106,8 @@ async def test_a_rendition_that_is_not_whole_starts_anew_under_its_next_generati
     assert status == "ready"
     again = steps.spans[-1]
     assert [(r.quality, r.generation) for r in again.renditions] == [("720p", 1)]
+    # The plan is asked again, so that the mirror and a later retry know of the new generation.
+    assert steps.plans[-1].anew == ("720p",) and "plan:again" in steps.calls
     assert steps.calls[-5:] == ["verify:again", "manifests", "publish", "finalize", "storyboard"]
 
 
@@ -110,7 +117,15 @@ async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:
     assert isinstance(steps.ended, Finalize) and steps.calls[-1] == "storyboard"
 
 
-async def test_a_rendition_that_stays_broken_is_never_published() -> None:
+async def test_a_rung_that_stays_broken_is_missing_and_the_others_are_published() -> None:
+    steps, status = await told("a rung stays broken")
+    assert status == "ready"
+    assert isinstance(steps.ended, Finalize)
+    assert steps.ended.qualities == ("360p",)
+    assert [(m.name, m.code) for m in steps.ended.missing] == [("720p", "OUTPUT_INCOMPLETE")]
+
+
+async def test_a_critical_rung_that_stays_broken_is_never_published() -> None:
     steps, code = await told("broken")
     assert code == "OUTPUT_INCOMPLETE"
     assert "publish" not in steps.calls and steps.calls[-1] == "fail"
@@ -146,3 +161,72 @@ async def test_a_cancel_while_the_end_is_being_written_does_not_lose_the_end() -
         with pytest.raises(WorkflowFailureError):
             await handle.result()
     assert isinstance(steps.ended, FailJob) and steps.ended.code == "SOURCE_UNREADABLE"
+
+
+async def test_a_quality_and_a_sound_track_that_fail_do_not_stop_the_others() -> None:
+    steps, status = await told("partial")
+    assert status == "ready"
+    assert isinstance(steps.ended, Finalize)
+    assert steps.ended.qualities == ("360p",)
+    assert [(m.name, m.code) for m in steps.ended.missing] == [
+        ("audio_1", "SOURCE_UNREADABLE"),
+        ("720p", "RETRIES_EXHAUSTED"),
+    ]
+    # The list was split, and the broken quality had the one try that was left.
+    assert [s.step_qualities for s in steps.spans].count(("720p",)) == 1
+
+
+async def test_a_cancel_stops_the_encoders_removes_what_was_made_and_is_written_last() -> None:
+    steps, end = await told("cancelled while encoding")
+    assert end == "cancelled"
+    assert steps.calls[-2:] == ["remove", "fail"] and "verify" not in steps.calls
+    assert isinstance(steps.ended, FailJob) and steps.ended.code == "CANCELLED"
+
+
+async def test_a_cancel_ends_although_nothing_can_be_removed() -> None:
+    steps, end = await told("cancelled beside a broken disk")
+    assert end == "cancelled"
+    assert steps.calls.count("remove") == 2 and isinstance(steps.ended, FailJob)
+
+
+async def test_a_paused_job_can_be_cancelled() -> None:
+    steps, end = await told("cancelled in a pause")
+    assert end == "cancelled"
+    assert steps.calls[-2:] == ["remove", "fail"]
+
+
+async def test_a_pause_takes_steps_back_and_they_go_on_without_a_try_lost() -> None:
+    steps, status = await told("paused")
+    assert status == "ready"
+    tried = [(s.generation, s.tries_before) for s in steps.spans]
+    assert tried == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("story", ["paused lists", "cancelled lists"])
+async def test_commands_reach_the_workflows_of_long_lists(story: str) -> None:
+    steps, status = await told(story)
+    if story == "cancelled lists":
+        assert status == "cancelled" and steps.calls[-2:] == ["remove", "fail"]
+        return
+    assert status == "ready"
+    done = [(s.span.first_segment, s.step_qualities) for s in steps.spans]
+    # Each span once, and once more for each that was taken back; in its second generation, with no try used.
+    assert len(done) == 40 + steps.held
+    assert {s.generation for s in steps.spans} == {0, 1} and not any(s.tries_before for s in steps.spans)
+    # The tier was changed in the pause.
+    assert steps.priorities[0] == Tier.FREE.priority and steps.priorities[-1] == Tier.VIRAL.priority
+
+
+async def test_a_retry_makes_only_what_is_missing() -> None:
+    steps, status = await told("retry")
+    assert status == "ready"
+    assert "audio" not in steps.calls
+    assert [s.step_qualities for s in steps.spans] == [("720p",)]
+    assert isinstance(steps.ended, Finalize) and steps.ended.qualities == ("720p",)
+
+
+async def test_a_partial_retranscode_keeps_the_grid_and_the_others() -> None:
+    steps, status = await told("partial retranscode")
+    assert status == "ready"
+    assert [(s.output, s.step_qualities) for s in steps.spans] == [("r2", ("720p",))]
+    assert steps.spans[0].grid == PLAN.grid and steps.published[0].keep == ("360p", "audio_0")

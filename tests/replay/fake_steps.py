@@ -5,7 +5,7 @@ from typing import Any
 
 from temporalio import activity
 
-from contracts.errors import Drained, EncoderCrashed, FailureKind, SourceUnreadable, VlogError
+from contracts.errors import Drained, EncoderCrashed, FailureKind, SourceUnreadable, StorageUnavailable, VlogError
 from contracts.ids import ObjectKey
 from contracts.media import (
     AudioFacts,
@@ -17,6 +17,7 @@ from contracts.media import (
     Span,
     TranscodePlan,
     VideoFacts,
+    VideoRendition,
 )
 from contracts.steps import (
     BrokenRendition,
@@ -32,12 +33,14 @@ from contracts.steps import (
     Probe,
     Publish,
     Published,
+    RemovePartial,
     TranscodedSpan,
     TranscodeSpan,
     VerifiedRenditions,
     VerifyRenditions,
     WriteManifests,
 )
+from media.continuing import continued
 
 FACTS = SourceFacts(
     format_name="mov,mp4",
@@ -71,6 +74,51 @@ PLAN = TranscodePlan(
 )
 
 
+# Stories in which the encoder is at work when a command comes.
+HELD = (
+    "paused",
+    "paused lists",
+    "cancelled while encoding",
+    "cancelled in a pause",
+    "cancelled lists",
+    "cancelled beside a broken disk",
+)
+
+# A video of an hour: its lists have workflows of their own.
+LONG = PLAN.model_copy(
+    update={
+        "grid": PLAN.grid.model_copy(update={"frames": 40 * 180}),
+        "spans": tuple(Span(first_segment=2 * n, segments=2) for n in range(20)),
+        "lists": (("360p",), ("720p",)),
+        "window": 2,
+    }
+)
+TWO_TRACKS = PLAN.model_copy(
+    update={"audio": (*PLAN.audio, PlannedAudio(track=1, stream=2, kbps=128, language="deu", name="Deutsch"))}
+)
+PLANS = {"partial": TWO_TRACKS, "paused lists": LONG, "cancelled lists": LONG, "lists": LONG}
+
+
+def _whole(planned: PlannedRendition) -> VideoRendition:
+    return VideoRendition(
+        quality=planned.quality,
+        prefix=f"videos/x/r1/{planned.quality}/",
+        width=planned.width,
+        height=planned.height,
+        codec=planned.codec,
+        codecs="avc1.640020",
+        bitrate_kbps=planned.video_kbps,
+        frame_rate=FrameRate(num=30),
+        timescale=15360,
+        frame_duration=512,
+        segment_frames=180,
+        frames=600,
+        size_bytes=1_000_000,
+        peak_bandwidth=1_000_000,
+        average_bandwidth=900_000,
+    )
+
+
 class Busy(VlogError):
     code = "SCRATCH_FULL"
     kind = FailureKind.LATER
@@ -84,8 +132,14 @@ class FakeSteps:
         self.story = story
         self.calls: list[str] = []
         self.planning = asyncio.Event()
+        self.encoding = asyncio.Event()
+        self.plans: list[MakePlan] = []
+        self.priorities: list[int | None] = []
+        self.published: list[Publish] = []
+        self.held = 0
+        self.let_go = False  # of the steps that a story holds
         self.spans: list[TranscodeSpan] = []
-        self.planned = PLAN
+        self.planned = PLANS.get(story, PLAN)
         self.ended: Finalize | FailJob | None = None
 
     @activity.defn
@@ -97,11 +151,12 @@ class FakeSteps:
 
     @activity.defn
     async def plan(self, request: MakePlan) -> TranscodePlan:
-        self.calls.append("plan")
+        self.calls.append(request.step_key)
+        self.plans.append(request)
         if self.story == "cancelled":
             self.planning.set()
             await asyncio.sleep(0.5)  # it never hears of the cancel, and answers as if nothing had happened
-        return self.planned
+        return continued(self.planned, request, frozenset({"test"}))
 
     @activity.defn
     async def thumbnail(self, request: MakeThumbnail) -> MadeThumbnail:
@@ -118,11 +173,16 @@ class FakeSteps:
     @activity.defn
     async def encode_audio(self, request: EncodeAudio) -> EncodedAudio:
         self.calls.append("audio")
-        return EncodedAudio(track=0, prefix=request.prefix, segments=4, segment_durations=((288768, 3), (95232, 1)))
+        if self.story == "partial" and request.audio.track == 1:
+            raise SourceUnreadable("The second sound track is damaged.")
+        return EncodedAudio(
+            track=request.audio.track, prefix=request.prefix, segments=4, segment_durations=((288768, 3), (95232, 1))
+        )
 
     @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
         self.calls.append(f"transcode~{request.generation}")
+        self.priorities.append(activity.info().priority.priority_key)
         self.spans.append(request)
         if self.story == "split" and len(request.renditions) > 1 and request.span.first_segment == 0:
             raise EncoderCrashed("ffmpeg crashed on one of them.")
@@ -140,16 +200,30 @@ class FakeSteps:
             raise RuntimeError("the machine is on fire")
         if self.story == "retried" and activity.info().attempt == 1:
             raise RuntimeError("once")
+        if self.story == "partial" and "720p" in request.step_qualities:
+            raise EncoderCrashed("ffmpeg crashed on 720p.")
+        if self.story in HELD and not self.let_go:
+            self.held += 1
+            self.encoding.set()
+            await self._hold()
         return TranscodedSpan(segments=request.span.segments)
+
+    async def _hold(self) -> None:
+        """Encode for ever, until somebody takes the step back."""
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(0.05)
 
     @activity.defn
     async def verify(self, request: VerifyRenditions) -> VerifiedRenditions:
         self.calls.append(request.step_key)
-        if self.story in ("anew", "broken") and (self.story == "broken" or not request.again):
-            return VerifiedRenditions(
-                video=(), broken=(BrokenRendition(quality="720p", sentence="720p is not whole."),)
-            )
-        return VerifiedRenditions(video=())
+        broken = {"anew": "720p", "broken": "360p", "a rung stays broken": "720p"}.get(self.story)
+        if self.story == "anew" and request.again:
+            broken = None
+        return VerifiedRenditions(
+            video=tuple(_whole(r) for r in request.plan.renditions if r.quality != broken),
+            broken=(BrokenRendition(quality=broken, sentence=f"{broken} is not whole."),) if broken else (),
+        )
 
     @activity.defn
     async def write_manifests(self, request: WriteManifests) -> None:
@@ -158,12 +232,19 @@ class FakeSteps:
     @activity.defn
     async def publish(self, request: Publish) -> Published:
         self.calls.append("publish")
+        self.published.append(request)
         return Published(master_key=ObjectKey("m"), mpd_key=ObjectKey("d"))
 
     @activity.defn
     async def finalize(self, request: Finalize) -> None:
         self.calls.append("finalize")
         self.ended = request
+
+    @activity.defn
+    async def remove_partial(self, request: RemovePartial) -> None:
+        self.calls.append("remove")
+        if self.story == "cancelled beside a broken disk":
+            raise StorageUnavailable("The disk does not answer.")
 
     @activity.defn
     async def fail_job(self, request: FailJob) -> None:
@@ -175,7 +256,7 @@ class FakeSteps:
 
     def by_queue(self) -> dict[str, list[Any]]:
         return {
-            "vlog-orchestrate": [self.publish, self.finalize, self.fail_job],
+            "vlog-orchestrate": [self.publish, self.remove_partial, self.finalize, self.fail_job],
             "vlog-io": [self.probe, self.plan, self.verify, self.write_manifests],
             "vlog-cpu": [self.transcode_span, self.encode_audio, self.thumbnail, self.storyboard],
         }

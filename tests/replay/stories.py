@@ -7,8 +7,9 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,78 @@ from temporalio.worker import Worker
 from activities.failures import FailureInterceptor
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
-from contracts.steps import TranscodeRequest, TranscodeResult
+from contracts.states import JobKind, Tier
+from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
 from runtime.temporal_server import DYNAMIC_CONFIG
-from tests.replay.fake_steps import FakeSteps
+from tests.replay.fake_steps import LONG, PLAN, FakeSteps
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
 
 HISTORIES = Path(__file__).parent / "histories"
+REQUEST = TranscodeRequest(
+    video_id=VideoId(1), job_id=JobId(1), slug="x", source_key=ObjectKey("uploads/1.mp4"), max_attempts=2
+)
+
+# Jobs that continue another, by story.
+REQUESTS = {
+    "retry": REQUEST.model_copy(update={"kind": JobKind.RETRY, "plan": PLAN, "keep": ("360p", "audio_0")}),
+    "retranscode": REQUEST.model_copy(update={"kind": JobKind.RETRANSCODE, "output": "r2"}),
+    "partial retranscode": REQUEST.model_copy(
+        update={
+            "kind": JobKind.RETRANSCODE,
+            "output": "r2",
+            "plan": PLAN,
+            "qualities": ("720p",),
+            "keep": ("360p", "audio_0"),
+        }
+    ),
+}
+
+
+def _name(story: str) -> str:
+    return story.replace(" ", "-")
+
+
+Handle = WorkflowHandle[TranscodeVideo, TranscodeResult]
+
+
+async def _cancel_the_plan(handle: Handle, steps: FakeSteps) -> None:
+    await steps.planning.wait()
+    await handle.cancel()
+
+
+async def _cancel_encoders(handle: Handle, steps: FakeSteps) -> None:
+    await steps.encoding.wait()
+    await handle.cancel()
+
+
+async def _pause_and_resume(handle: Handle, steps: FakeSteps) -> None:
+    await steps.encoding.wait()
+    await handle.execute_update(TranscodeVideo.pause)
+    await handle.execute_update(TranscodeVideo.pause)  # twice is once
+    await handle.execute_update(TranscodeVideo.set_priority, SetPriority(tier=Tier.VIRAL))
+    steps.let_go = True
+    await handle.execute_update(TranscodeVideo.resume)
+
+
+async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
+    await steps.encoding.wait()
+    await handle.execute_update(TranscodeVideo.pause)
+    await handle.cancel()
+
+
+# What somebody does while the story goes on.
+COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
+    "cancelled": _cancel_the_plan,
+    "cancelled while encoding": _cancel_encoders,
+    "cancelled lists": _cancel_encoders,
+    "cancelled in a pause": _cancel_in_a_pause,
+    "cancelled beside a broken disk": _cancel_encoders,
+    "paused": _pause_and_resume,
+    "paused lists": _pause_and_resume,
+}
+
 STORIES = (
     "success",
     "retried",
@@ -37,15 +102,15 @@ STORIES = (
     "later",
     "unreadable",
     "exhausted",
-    "cancelled",
     "split",
     "anew",
     "broken",
+    "a rung stays broken",
+    "partial",
+    "lists",
     "no storyboard",
-)
-
-REQUEST = TranscodeRequest(
-    video_id=VideoId(1), job_id=JobId(1), slug="x", source_key=ObjectKey("uploads/1.mp4"), max_attempts=2
+    *REQUESTS,
+    *COMMANDS,
 )
 
 
@@ -69,10 +134,9 @@ async def temporal_for_stories() -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def telling(
-    client: Client, steps: FakeSteps, *, slots: int | None = None
-) -> AsyncIterator[WorkflowHandle[TranscodeVideo, TranscodeResult]]:
+async def telling(client: Client, steps: FakeSteps, *, slots: int | None = None) -> AsyncIterator[Handle]:
     """Serve all queues with fake steps, `slots` of them at a time, and start the story."""
+    request = REQUESTS.get(steps.story, REQUEST)
     async with AsyncExitStack() as running:
         for queue, served in steps.by_queue().items():
             workflows = [TranscodeVideo, TranscodeList] if queue == TaskQueue.ORCHESTRATE else []
@@ -85,12 +149,13 @@ async def telling(
                 max_concurrent_activities=slots,
                 disable_eager_activity_execution=True,  # as the real ones
                 workflow_runner=sandbox.SandboxedWorkflowRunner(),
+                max_heartbeat_throttle_interval=timedelta(milliseconds=50),
             )
             await running.enter_async_context(worker)
         yield await client.start_workflow(
             TranscodeVideo.run,
-            REQUEST,
-            id=f"{workflow_id(REQUEST.video_id, REQUEST.job_id)}-{steps.story}-{os.getpid()}",
+            request,
+            id=f"{workflow_id(request.video_id, request.job_id)}-{_name(steps.story)}",
             task_queue=TaskQueue.ORCHESTRATE,
         )
 
@@ -110,17 +175,22 @@ async def record() -> None:
         for story in STORIES:
             steps = FakeSteps(story)
             async with telling(client, steps) as handle:
-                if story == "cancelled":
-                    await steps.planning.wait()
-                    await handle.cancel()
+                if command := COMMANDS.get(story):
+                    await command(handle, steps)
                 try:
                     await handle.result()
                 except Exception as error:
                     print(f"{story}: {error.__cause__!r}")
-                history = await handle.fetch_history()
-            text = json.dumps(scrubbed(json.loads(history.to_json())), indent=1)
-            (HISTORIES / f"{story.replace(' ', '-')}.json").write_text(text + "\n")
-            print(f"{story}: {len(history.events)} events")
+                await _keep(story, handle)
+                if steps.planned.spans == LONG.spans:
+                    await _keep(f"{story} 360p", client.get_workflow_handle(f"{handle.id}-360p"))
+
+
+async def _keep(story: str, handle: WorkflowHandle[Any, Any]) -> None:
+    history = await handle.fetch_history()
+    text = json.dumps(scrubbed(json.loads(history.to_json())), indent=1)
+    (HISTORIES / f"{_name(story)}.json").write_text(text + "\n")
+    print(f"{story}: {len(history.events)} events")
 
 
 if __name__ == "__main__":

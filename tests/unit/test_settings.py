@@ -180,3 +180,13 @@ def test_a_database_address_is_taken_as_people_write_it(given: str, made: str) -
 def test_another_database_is_refused_by_name() -> None:
     with pytest.raises(SettingsError, match="Postgres"):
         asyncpg_url("mysql://h/d")
+
+
+def test_critical_qualities_are_names_with_commas_and_a_wrong_one_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLOG_CRITICAL_QUALITIES", "360p, audio,360p")
+    settings = load_settings()
+    assert settings.critical_qualities == ("360p", "audio")
+    assert settings.environment()["VLOG_CRITICAL_QUALITIES"] == "360p,audio"
+    monkeypatch.setenv("VLOG_CRITICAL_QUALITIES", "small")
+    with pytest.raises(SettingsError, match="small"):
+        load_settings()

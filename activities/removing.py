@@ -1,0 +1,35 @@
+"""What a cancelled job leaves behind goes away; what is published stays."""
+
+from temporalio import activity
+
+from contracts.layout import video_prefix
+from contracts.steps import RemovePartial
+from mirror import reads
+from mirror.sessions import Database
+from storage.store import Store
+
+
+class RemovalSteps:
+    def __init__(self, store: Store, database: Database) -> None:
+        self._store, self._database = store, database
+
+    @activity.defn
+    async def remove_partial(self, request: RemovePartial) -> None:
+        """Remove the folders of this job's output that no rendition's row names.
+
+        Safe to repeat: removing what is gone changes nothing, and no other job of the video begins before this
+        one has ended. Rows are read first: a retry works beside renditions that people are watching.
+        """
+        async with self._database.read() as session:
+            current = await reads.renditions(session, request.video_id)
+        named = {video.prefix for video in current.video} | {audio.prefix for audio in current.audio}
+        output = f"{video_prefix(request.slug)}{request.output}/"
+        folders = {
+            f"{output}{rest.partition('/')[0]}/"
+            for facts in await self._store.list(output)
+            if "/" in (rest := facts.key.removeprefix(output))
+        }
+        for folder in sorted(folders - named):
+            await self._store.delete_prefix(folder)
+        if not folders & named:
+            await self._store.delete_prefix(output)

@@ -1,0 +1,36 @@
+"""Which qualities decide a job's fate."""
+
+import pytest
+
+from contracts.media import PlannedAudio, PlannedRendition
+from contracts.states import JobKind
+from tests.replay.fake_steps import PLAN
+from tests.replay.stories import REQUEST
+from workflows.fates import critical_qualities, is_critical_sound
+
+AV1 = PlannedRendition(quality="360p-av1", width=640, height=360, video_kbps=400)
+RICH = PLAN.model_copy(update={"renditions": (*PLAN.renditions, AV1)})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ("360p",)),
+        ({"critical": ("720p",)}, ("720p",)),
+        ({"critical": ("audio",)}, ()),
+        ({"critical": ("360p-av1", "720p")}, ("720p",)),
+        ({"kind": JobKind.RETRANSCODE}, ("720p", "360p")),
+        ({"kind": JobKind.RETRY, "keep": ("480p",)}, ()),
+    ],
+)
+def test_the_lowest_rung_is_critical_unless_somebody_says_otherwise(
+    change: dict[str, object], expected: tuple[str, ...]
+) -> None:
+    assert critical_qualities(REQUEST.model_copy(update=change), RICH) == expected
+
+
+def test_only_the_default_sound_is_critical() -> None:
+    first, second = (PlannedAudio(track=n, stream=n + 1, kbps=96, default=n == 0) for n in range(2))
+    assert is_critical_sound(REQUEST, first) and not is_critical_sound(REQUEST, second)
+    without = REQUEST.model_copy(update={"critical": ("360p",)})
+    assert not is_critical_sound(without, first)

@@ -1,0 +1,57 @@
+"""Lists of long videos run in workflows of their own, which hear the same commands as their job."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from contracts.steps import EncodedList, EncodeList, SetPriority
+    from workflows.encode_list import TranscodeList
+    from workflows.stepping import Steps
+
+
+class Children:
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._running: dict[str, workflow.ChildWorkflowHandle[TranscodeList, EncodedList]] = {}
+
+    async def run(self, request: EncodeList) -> EncodedList:
+        names = "-".join(r.quality + (f".{r.generation}" if r.generation else "") for r in request.renditions)
+        child = await workflow.start_child_workflow(
+            TranscodeList.run,
+            request,
+            id=f"{workflow.info().workflow_id}-{names}",
+            static_summary=names.replace("-", " "),
+            # Cancelled rather than terminated with its parent: the encoders stop and clean up.
+            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+            cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+        self._running[child.id] = child
+        # What was said while it was being started.
+        if self._steps.paused != request.paused:
+            await _tell(child, TranscodeList.pause if self._steps.paused else TranscodeList.resume)
+        if self._steps.tier is not request.job.tier:
+            await _tell(child, TranscodeList.set_priority, SetPriority(tier=self._steps.tier))
+        try:
+            encoded = await child
+        finally:
+            del self._running[child.id]
+        if workflow.cancellation_reason() is not None:
+            raise asyncio.CancelledError
+        return encoded
+
+    async def tell(self, signal: Callable[..., Any], *wish: SetPriority) -> None:
+        """Pass a command on to every list that runs."""
+        for child in list(self._running.values()):
+            await _tell(child, signal, *wish)
+
+
+async def _tell(
+    child: workflow.ChildWorkflowHandle[TranscodeList, EncodedList], signal: Callable[..., Any], *wish: SetPriority
+) -> None:
+    with contextlib.suppress(FailureError):  # it has ended meanwhile: there is nothing left to command
+        await child.signal(signal, args=wish)

@@ -1,0 +1,73 @@
+"""What is made beside the picture: sound, thumbnail, storyboard."""
+
+import asyncio
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from activities.audio import AudioSteps
+    from activities.pictures import PictureSteps
+    from contracts.layout import audio_prefix
+    from contracts.media import PlannedAudio, SourceFacts, TranscodePlan
+    from contracts.steps import EncodeAudio, EncodedAudio, MakeStoryboard, MakeThumbnail, TranscodeRequest
+    from workflows import options
+    from workflows.reasons import reason
+    from workflows.stepping import Steps
+
+
+async def audio(
+    steps: Steps, job: TranscodeRequest, track: PlannedAudio, facts: SourceFacts, plan: TranscodePlan
+) -> EncodedAudio:
+    request = EncodeAudio(
+        job_id=job.job_id,
+        video_id=job.video_id,
+        source_key=job.source_key,
+        prefix=audio_prefix(job.slug, job.output, track.track),
+        audio=track,
+        grid=plan.grid,
+        video_start_s=facts.video.start_s,
+        ffmpeg=plan.ffmpeg,
+    )
+    return await steps.run(
+        AudioSteps.encode_audio, request, options.audio(plan), f"sound: {track.name} ({track.language})"
+    )
+
+
+async def thumbnail(steps: Steps, job: TranscodeRequest, facts: SourceFacts, plan: TranscodePlan) -> None:
+    request = MakeThumbnail(
+        job_id=job.job_id,
+        video_id=job.video_id,
+        source_key=job.source_key,
+        slug=job.slug,
+        video=facts.video,
+        encoding=plan.encoding,
+        ffmpeg=plan.ffmpeg,
+    )
+    try:
+        await steps.run(PictureSteps.thumbnail, request, options.THUMBNAIL, "thumbnail")
+    except ActivityError as error:
+        # A video without a picture is still a video; the step's row says what went wrong.
+        if is_cancelled_exception(error):
+            raise
+        workflow.logger.warning("no thumbnail: %s", reason(error).sentence)
+
+
+async def storyboard(steps: Steps, job: TranscodeRequest, facts: SourceFacts, plan: TranscodePlan) -> None:
+    """Make the small pictures for the time bar; the video is ready already, and nothing here can change that."""
+    request = MakeStoryboard(
+        job_id=job.job_id,
+        video_id=job.video_id,
+        source_key=job.source_key,
+        slug=job.slug,
+        video=facts.video,
+        encoding=plan.encoding,
+        duration_s=plan.grid.duration_s,
+        ffmpeg=plan.ffmpeg,
+    )
+    try:
+        await steps.run(PictureSteps.storyboard, request, options.storyboard(plan), "storyboard")
+    except ActivityError as error:
+        workflow.logger.warning("no storyboard: %s", reason(error).sentence)
+    except asyncio.CancelledError:
+        workflow.logger.info("cancelled after the end: no storyboard")
