@@ -30,7 +30,14 @@ class VideoFacts(Message):
     height: int
     display_width: int  # upright, with square pixels: what a viewer sees
     display_height: int
-    rotation: int = 0  # degrees, 0 to 359
+    rotation: int = 0  # counter-clockwise, as ffprobe says it: 0, 90, 180 or 270
+    mirrored: bool = False  # the display matrix flips the picture as well
+    crop: tuple[int, int, int, int] = (
+        0,
+        0,
+        0,
+        0,
+    )  # left, top, right, bottom: what the container hides of the stored size
     sample_aspect: str = "1:1"
     pixel_format: str = ""
     bit_depth: int = 8
@@ -39,9 +46,11 @@ class VideoFacts(Message):
     color_transfer: str = ""
     color_space: str = ""
     color_range: str = ""
+    peak_nits: float = 0.0  # the brightest light of an HDR video, as it says itself; 0 when it does not
     frame_rate: FrameRate  # nominal, from the container
     average_rate: FrameRate
     variable_rate: bool = False
+    crowded: int = 0  # pictures of a variable rate that are shown so shortly that `frame_rate` leaves them out
     start_s: str = "0"  # the stream's start_time exactly as ffprobe says it; a float would lose the last digit
     packets: int  # counted, not declared
     end_s: float  # end of the last picture, measured from the stream's own start
@@ -169,6 +178,8 @@ class Encoding(Message):
     preset: str = "medium"
     crf: float = 22
     deinterlace: bool = False
+    field_rate: bool = False  # a picture of each field: what moved on a television moves here
+    narrow_gamut: bool = False  # an SDR picture in the colours of BT.2020 or P3 is brought to those of BT.709
     tone_map: ToneMap = ToneMap.NONE
 
 

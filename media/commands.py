@@ -11,7 +11,7 @@ from typing import Any
 import ffmpeg
 
 from contracts.layout import INIT, PLAYLIST
-from contracts.media import Encoding, FrameRate, Grid, PlannedRendition
+from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
 from media import filters
 from media.sniff import SAFE_INPUT
@@ -35,11 +35,10 @@ def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, 
     # One thread each when steps share the machine: two of them then fill two cores without getting in each other's way.
     threads = {} if request.alone else {"threads": 1}
 
-    video = _input(source, threads, **_seek(request, first_frame))[str(request.video.stream)]
-    video = _chain(
-        video,
-        filters.on_grid(request.video, grid, first_frame, frames, deinterlace=request.encoding.deinterlace),
-    )
+    reading = _seek(request, first_frame) | _whole(request.video, request.encoding)
+    video = _input(source, threads, **reading)[str(request.video.stream)]
+    video = _chain(video, filters.on_grid(request.video, grid, first_frame, frames, request.encoding))
+    video = _chain(video, filters.uncovered(request.video))
     outputs = []
     for index, rung in enumerate(request.renditions):
         (output / rung.quality).mkdir(parents=True, exist_ok=True)
@@ -71,6 +70,13 @@ def _seek(request: TranscodeSpan, first_frame: int) -> dict[str, Any]:
             "noaccurate_seek": None,
         }
     return timing
+
+
+def _whole(video: VideoFacts, encoding: Encoding) -> dict[str, Any]:
+    """Let the graph see the pictures as they are stored: turning them is its own work."""
+    # A new graph for a new size would count from 0 again.
+    same_graph = {"reinit_filter": 0} if filters.keeps_its_graph(video, encoding) else {}
+    return {"noautorotate": None, **same_graph}
 
 
 def _video_output(
@@ -181,7 +187,7 @@ def pictures(
 ) -> list[str]:
     """Filter one stream and write it to one or more files (or patterns of files), each with filters of its own."""
     # One thread: more of them decode ahead, pictures that nobody wants.
-    shared = _chain(_input(source, {"threads": 1}, **reading)[str(stream)], steps)
+    shared = _chain(_input(source, {"threads": 1}, noautorotate=None, **reading)[str(stream)], steps)
     # ffmpeg-python names every use of a filter anew: what two outputs share must be split by name.
     branches = shared.filter_multi_output("split", len(outputs)) if len(outputs) > 1 else [shared]
     written = [

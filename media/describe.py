@@ -46,18 +46,22 @@ def main_video(streams: list[Stream], has_audio: bool) -> Stream:
 
 def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> VideoFacts:
     width, height = int(stream["width"]), int(stream["height"])
-    rotation = _rotation(stream)
+    rotation, mirrored = _orientation(stream)
+    crop = _crop(stream, width, height)
     aspect = _aspect(stream.get("sample_aspect_ratio"))
     # Pixels are widened or narrowed, lines are never dropped: 720x576 at 16:11 is 1048x576.
-    shown = (max(1, round(width * aspect)), height)
+    shown = (max(1, round((width - crop[0] - crop[2]) * aspect)), height - crop[1] - crop[3])
     constant = pictures.constant_rate()
     average = rates.parse(stream.get("avg_frame_rate"))
     if not constant and pictures.timed and pictures.end_s > pictures.first_s:
         average = Fraction(pictures.packets) / Fraction(pictures.end_s - pictures.first_s).limit_denominator(100_000)
-    nominal = constant or pictures.dense_rate() or rates.parse(stream.get("r_frame_rate")) or average or Fraction(25)
+    nominal = constant or pictures.steady_rate() or rates.parse(stream.get("r_frame_rate")) or average or Fraction(25)
     start_s = _number(stream.get("start_time"))
     # A raw stream has no times: its pictures follow each other at the nominal rate.
     end_s = pictures.end_s - start_s if pictures.timed else pictures.packets / float(nominal)
+    if pictures.timed and not constant:
+        # However short the last picture is said to be: it has its tick as well.
+        end_s = max(end_s, pictures.last_s - start_s + 1 / float(nominal))
     return VideoFacts(
         stream=int(stream["index"]),
         codec=stream["codec_name"],
@@ -66,6 +70,8 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
         display_width=shown[1] if rotation in (90, 270) else shown[0],
         display_height=shown[0] if rotation in (90, 270) else shown[1],
         rotation=rotation,
+        mirrored=mirrored,
+        crop=crop,
         sample_aspect=f"{aspect.numerator}:{aspect.denominator}",
         pixel_format=stream.get("pix_fmt", ""),
         bit_depth=_bit_depth(stream),
@@ -74,9 +80,11 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
         color_transfer=stream.get("color_transfer", ""),
         color_space=stream.get("color_space", ""),
         color_range=stream.get("color_range", ""),
+        peak_nits=_peak_nits(stream),
         frame_rate=rates.message(nominal),
         average_rate=rates.message((average or nominal).limit_denominator(100_000)),
         variable_rate=pictures.timed and constant is None,
+        crowded=pictures.lost_at(nominal) if pictures.timed and not constant else 0,
         start_s=stream["start_time"] if start_s else "0",
         packets=pictures.packets,
         end_s=round(max(end_s, 1 / float(nominal)), 6),
@@ -174,19 +182,47 @@ def _declared_s(stream: Stream) -> float | None:
 
 
 def warnings(facts: VideoFacts, lost_s: float) -> list[str]:
-    told = []
-    if lost_s:
-        told.append(f"The last {lost_s:.2f} seconds that the file promises are missing.")
-    if facts.rotation % 90:
-        told.append(f"The picture is turned by {facts.rotation} degrees, which is no quarter turn.")
-    return told
+    return [f"The last {lost_s:.2f} seconds that the file promises are missing."] if lost_s else []
 
 
-def _rotation(stream: Stream) -> int:
+def _orientation(stream: Stream) -> tuple[int, bool]:
+    """Read the display matrix: counter-clockwise quarter turns, in degrees, and whether it mirrors as well."""
     for side in stream.get("side_data_list", []):
         if "rotation" in side:
-            return round(_number(side["rotation"])) % 360
-    return 0
+            # Rows of three: a b u, c d v, x y w. Only a mirror has a negative determinant.
+            rows = [line.split(":")[-1].split() for line in str(side.get("displaymatrix", "")).strip().splitlines()]
+            numbers = [_number(word) for row in rows for word in row]
+            mirrored = len(numbers) == 9 and numbers[0] * numbers[4] - numbers[1] * numbers[3] < 0
+            # No camera holds its picture askew: what is not a quarter turn is the nearest one.
+            return round(_number(side["rotation"]) / 90) * 90 % 360, mirrored
+    return 0, False
+
+
+def _crop(stream: Stream, width: int, height: int) -> tuple[int, int, int, int]:
+    """Read what the container hides (a clean aperture, Matroska's PixelCrop); nonsense hides nothing."""
+    for side in stream.get("side_data_list", []):
+        if side.get("side_data_type") == "Frame Cropping":
+            left, top, right, bottom = (
+                max(0, int(_number(side.get(f"crop_{edge}")))) for edge in ("left", "top", "right", "bottom")
+            )
+            if width - left - right >= 2 and height - top - bottom >= 2:
+                return left, top, right, bottom
+    return 0, 0, 0, 0
+
+
+def _peak_nits(stream: Stream) -> float:
+    """Read how bright the brightest pixel is (MaxCLL), else what the mastering screen could show."""
+    sides = stream.get("side_data_list", [])
+    content = max((_number(side.get("max_content")) for side in sides), default=0.0)
+    screen = max((float(_ratio(side.get("max_luminance"))) for side in sides), default=0.0)
+    return content or round(screen, 3)
+
+
+def _ratio(text: str | None) -> Fraction:
+    try:
+        return Fraction(text or "0")
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
 
 
 def _aspect(text: str | None) -> Fraction:

@@ -1,29 +1,42 @@
 """The filter graph of a transcode: one decode, the grid, and each rung scaled from the one above it.
 
-Filters are named here as plain (name, options) pairs; `commands.py` turns them into a command line.
+Filters are named here as plain (name, options) pairs; `commands.py` turns them into a command line. Colours are in
+`media/colour.py`.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from contracts.media import Encoding, Grid, ToneMap, VideoFacts
+from contracts.media import Encoding, Grid, VideoFacts
+from media import colour
 
 Filter = tuple[str, dict[str, str | int]]
 
 SOUND_MARGIN_S = 1  # sound may outlast the picture by this much before it is cut
-_BT709 = {"color_primaries": "bt709", "color_trc": "bt709", "colorspace": "bt709", "range": "tv"}
-_HIGH_DEFINITION = 720  # lines from which untagged pictures are meant as BT.709; below they are BT.601
-# scale's names for the matrices that ffprobe names; what is not here is left to scale.
-_MATRICES = {"smpte170m": "smpte170m", "bt470bg": "bt470", "fcc": "fcc", "smpte240m": "smpte240m", "bt2020nc": "bt2020"}
+# Their decoders say of each picture whether it is interlaced. Others are taken by the container's word.
+_FLAGGED = frozenset({"h264", "mpeg2video", "vc1", "dvvideo", "prores"})
+# What a display matrix asks for: (clockwise quarter turns, mirrored) to filters. As ffmpeg's own autorotation, which
+# comes before everything else: there it would break fields apart and meet every change of size.
+_TURNS: dict[tuple[int, bool], tuple[Filter, ...]] = {
+    (0, False): (),
+    (0, True): (("vflip", {}),),
+    (90, False): (("transpose", {"dir": "clock"}),),
+    (90, True): (("transpose", {"dir": "cclock_flip"}),),
+    (180, False): (("hflip", {}), ("vflip", {})),
+    (180, True): (("hflip", {}),),
+    (270, False): (("transpose", {"dir": "cclock"}),),
+    (270, True): (("transpose", {"dir": "clock_flip"}),),
+}
 
 
-def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, *, deinterlace: bool) -> Iterator[Filter]:
+def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding) -> Iterator[Filter]:
     """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on."""
     # Time 0 is the stream's own start. In seconds over TB: the filter's time base is not known here.
     yield "setpts", {"expr": f"PTS-({video.start_s}/TB)"}
-    if deinterlace:
-        # One picture per frame, not per field: the grid keeps the source's rate.
-        yield "bwdif", {"mode": "send_frame", "deint": "all"}
+    if encoding.deinterlace:
+        # Film in an interlaced stream is marked as whole pictures, and stays untouched.
+        only = "interlaced" if video.codec in _FLAGGED else "all"
+        yield "bwdif", {"mode": "send_field" if encoding.field_rate else "send_frame", "deint": only}
     rate: dict[str, str | int] = {"fps": str(grid.frame_rate), "round": "near"}
     if first_frame == 0:
         # Fill from 0 when the first picture comes late. After a seek this would fill from 0 as well.
@@ -36,27 +49,24 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, *, dei
     yield "trim", {"start_pts": first_frame, "end_pts": first_frame + frames}
 
 
+def uncovered(video: VideoFacts) -> Iterator[Filter]:
+    """Cut away what the container hides, unless this build of ffmpeg has done so already (7.1 and later do)."""
+    left, top, right, bottom = video.crop
+    if any(video.crop):
+        width, height = video.width - left - right, video.height - top - bottom
+        whole = f"eq(iw,{video.width})*eq(ih,{video.height})"
+        # exact: a crop by odd numbers moves chroma by half a sample; rounding it would move everything.
+        yield "crop", {"w": width, "h": height, "x": f"{left}*{whole}", "y": f"{top}*{whole}", "exact": 1}
+
+
 def to_largest(video: VideoFacts, encoding: Encoding, width: int, height: int) -> Iterator[Filter]:
-    """Scale to the largest rung of the list, in 8-bit BT.709 with square pixels."""
-    matrix = _matrix(video)
-    scale: dict[str, str | int] = {"w": width, "h": height, "flags": "bicubic"}
-    if encoding.tone_map is ToneMap.ZSCALE:
-        yield "scale", scale
-        yield from _tone_map(video)
-    elif encoding.tone_map is ToneMap.SCALE:
-        # The best that a build without zscale can do.
-        wide = {"out_transfer": "bt709", "out_primaries": "bt709", "out_color_matrix": "bt709", "intent": "perceptual"}
-        yield "scale", {**scale, **wide, "out_range": "tv"}
-    else:
-        if matrix != "bt709" and video.pixel_format.startswith("yuv"):
-            scale |= {"in_color_matrix": matrix, "out_color_matrix": "bt709"}
-        elif not video.pixel_format.startswith("yuv"):
-            scale["out_color_matrix"] = "bt709"
-        if video.color_range == "pc" or video.pixel_format.startswith("yuvj"):
-            scale |= {"in_range": "full", "out_range": "limited"}
-        yield "scale", scale
-    # Tags only. Without them ffmpeg 7 and later would convert once more, from a matrix it has to guess.
-    yield "setparams", dict(_BT709)
+    """Scale to the largest rung of the list, upright, in 8-bit BT.709 with square pixels."""
+    # The picture is turned when it is small. `scale` follows a source that changes its size half-way, others do not.
+    lying = (height, width) if video.rotation in (90, 270) else (width, height)
+    yield from colour.to_bt709(video, encoding, *lying)
+    yield from _TURNS[-video.rotation % 360, video.mirrored]
+    # Else the matrix is written into the file as well, and players turn the picture once more.
+    yield "sidedata", {"mode": "delete", "type": "DISPLAYMATRIX"}
     yield "setsar", {"sar": "1"}
     # 4:2:0 in 8 bits: the one layout that every browser decodes.
     yield "format", {"pix_fmts": "yuv420p"}
@@ -69,32 +79,13 @@ def to_smaller(width: int, height: int) -> Iterator[Filter]:
     yield "setsar", {"sar": "1"}
 
 
-def _tone_map(video: VideoFacts) -> Iterator[Filter]:
-    # 203 cd/m² is where PQ and HLG put the white of a sheet of paper (BT.2408): it becomes SDR's white.
-    yield (
-        "zscale",
-        {
-            "tin": video.color_transfer,
-            "pin": video.color_primaries or "bt2020",
-            "min": video.color_space or "bt2020nc",
-            "t": "linear",
-            "npl": 203,
-        },
-    )
-    yield "format", {"pix_fmts": "gbrpf32le"}
-    yield "zscale", {"p": "bt709"}
-    # Mobius leaves what SDR can show untouched and bends only the highlights; hable darkens everything.
-    yield "tonemap", {"tonemap": "mobius", "desat": 0}
-    yield "zscale", {"t": "bt709", "m": "bt709", "r": "tv"}
+def keeps_its_graph(video: VideoFacts, encoding: Encoding) -> bool:
+    """Say whether pictures that change in size or kind half-way may enter the graph that is already laid.
 
-
-def _matrix(video: VideoFacts) -> str:
-    """Name the matrix the colours were made with; the untagged ones by their size, as players do."""
-    if video.color_space in ("bt709", "gbr"):
-        return "bt709"
-    if known := _MATRICES.get(video.color_space):
-        return known
-    return "bt709" if min(video.width, video.height) >= _HIGH_DEFINITION else "smpte170m"
+    The grid cannot be laid anew: it would count from 0 again. Only `scale` looks at each picture's own size; bwdif
+    and crop read beyond the end of a smaller one.
+    """
+    return not encoding.deinterlace and not any(video.crop)
 
 
 def segment_seconds(grid: Grid) -> Fraction:

@@ -27,10 +27,25 @@ class _Fit:
 
 
 @dataclass
+class _Ticks:
+    """How many pictures share the nearest tick of this rate with the next one, and so would not be seen?"""
+
+    rate: float
+    lost: int = 0
+    _tick: int = -1
+
+    def see(self, since_start_s: float) -> None:
+        tick = int(since_start_s * self.rate + 0.5)
+        self.lost += tick == self._tick
+        self._tick = tick
+
+
+@dataclass
 class PacketScan:
     """What the packets of one video stream say."""
 
     candidates: tuple[Fraction, ...]
+    steady: tuple[Fraction, ...] = rates.steady()  # what a variable rate may become, the slowest first
     packets: int = 0
     first_s: float = 0.0
     last_s: float = 0.0
@@ -40,12 +55,14 @@ class PacketScan:
     _heap: list[float] = field(default_factory=list)
     _gaps: Counter[int] = field(default_factory=Counter)
     _fits: list[_Fit] = field(default_factory=list)
+    _ticks: list[_Ticks] = field(default_factory=list)
     _keyframe_s: float | None = None
     _shown: int = 0
     _latest: tuple[float, float] = (float("-inf"), 0.0)
 
     def __post_init__(self) -> None:
         self._fits = [_Fit(float(rate)) for rate in self.candidates]
+        self._ticks = [_Ticks(float(rate)) for rate in self.steady]
 
     def see(self, line: str) -> None:
         """Take one line of ffprobe: `pts_time,duration_time,flags`."""
@@ -89,6 +106,8 @@ class PacketScan:
             self._gaps[min(_LONG_GAP, round((pts - self.last_s) * _TICKS))] += 1
         for fit in self._fits:
             fit.see(self._shown, pts - self.first_s)
+        for ticks in self._ticks:
+            ticks.see(pts - self.first_s)
         self.last_s = pts
         self._shown += 1
 
@@ -112,15 +131,20 @@ class PacketScan:
                 return rate
         return None
 
-    def dense_rate(self) -> Fraction | None:
-        """Estimate the rate of a variable video's busiest parts: the rate at which few pictures are lost."""
-        total = sum(self._gaps.values())
-        seen = 0
-        for gap, count in sorted(self._gaps.items()):
-            seen += count
-            if gap > 0 and seen > total * 0.05:
-                return rates.at_least(Fraction(_TICKS, gap))
-        return None
+    def steady_rate(self) -> Fraction | None:
+        """Name the slowest usual rate that shows every picture a viewer could see.
+
+        What even the fastest leaves out is shown for less than a screen's own picture. One in 500 more may go: cameras
+        that jitter around 30 would else cost twice the pictures, to show each of them twice.
+        """
+        if not self._shown:
+            return None
+        spare = self._ticks[-1].lost + self.packets // 500
+        return next(rate for rate in self.steady if self.lost_at(rate) <= spare)
+
+    def lost_at(self, rate: Fraction) -> int:
+        """Count the pictures that one of the steady rates leaves out."""
+        return self._ticks[self.steady.index(rate)].lost
 
 
 @dataclass

@@ -44,7 +44,11 @@ def candidate(
         # Even where a seek cannot be trusted to be exact: any picture from thereabouts will do.
         reading |= {"seek_timestamp": 1, "ss": f"{float(Fraction(video.start_s)) + at_s:.3f}"}
     width, height = _fitted(video, THUMBNAIL_WIDTH)
-    steps = [*_one_field(tool, request.encoding), *filters.to_largest(video, request.encoding, width, height)]
+    steps = [
+        *filters.uncovered(video),
+        *_one_field(tool, request.encoding),
+        *filters.to_largest(video, request.encoding, width, height),
+    ]
     looked_w, looked_h = look_size(video)
     glance: tuple[filters.Filter, ...] = (
         ("scale", {"w": looked_w, "h": looked_h, "flags": "area", "out_range": "full"}),
@@ -82,6 +86,7 @@ def storyboard(
         # One picture per interval from 0 on. `down` with `pass`, as `near` would swallow the last keyframe: to the
         # filter the video ends there.
         ("fps", {"fps": f"1/{board.interval_s}", "round": "down", "start_time": 0, "eof_action": "pass"}),
+        *filters.uncovered(video),
         *_one_field(tool, request.encoding),
         *filters.to_largest(video, request.encoding, board.tile_width, board.tile_height),
         # The last keyframe stands for all that follows it, up to exactly the tiles that the cues name.

@@ -19,18 +19,17 @@ from contracts.media import (
     TranscodePlan,
     VideoFacts,
 )
-from media import rates
+from media import colour, rates
 from media.filters import SOUND_MARGIN_S
 from media.spans import choose_lists, choose_spans
 from media.tools import ENCODERS, Ffmpeg, Toolbox
 
-_INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
+INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
 _TONE_FILTERS: dict[ToneMap, frozenset[str]] = {
     ToneMap.NONE: frozenset(),
     ToneMap.SCALE: frozenset({"scale:out_transfer"}),
     ToneMap.ZSCALE: frozenset({"zscale", "tonemap"}),
 }
-_HDR_TRANSFERS = frozenset({"smpte2084", "arib-std-b67"})
 _LANGUAGES = {
     "eng": "English", "en": "English", "deu": "Deutsch", "ger": "Deutsch", "de": "Deutsch", "fra": "Français",
     "fre": "Français", "fr": "Français", "spa": "Español", "es": "Español", "ita": "Italiano", "it": "Italiano",
@@ -67,15 +66,15 @@ def make_plan(
     # A source that cannot seek is decoded from its start for every span: cutting would cost more than it gives.
     whole = (Span(first_segment=0, segments=grid.segments),)
     spans = choose_spans(grid, capacity, options.span_seconds) if facts.video.seekable else whole
-    hdr = facts.video.color_transfer in _HDR_TRANSFERS
+    hdr = facts.video.color_transfer in colour.HDR_TRANSFERS
     tool, tone_map = _choose_tool(tools, facts, hdr)
     audible = tuple(track for track in facts.audio if track.codec in tool.decoders)
     if hdr:
         how = {ToneMap.ZSCALE: "with zscale", ToneMap.SCALE: "without zscale, roughly", ToneMap.NONE: "not at all"}
         notes.append(f"HDR ({facts.video.color_transfer}) is mapped to SDR {how[tone_map]}.")
-    interlaced = facts.video.field_order in _INTERLACED
-    if interlaced:
-        notes.append("Interlaced pictures are deinterlaced.")
+    narrow = not hdr and facts.video.color_primaries in colour.WIDE_PRIMARIES and "colorspace" in tool.filters
+    if narrow:
+        notes.append(f"Colours of {facts.video.color_primaries} are brought to those of BT.709.")
     notes += _audio_notes(facts.audio, audible, grid)
     notes.append(f"Encoded by ffmpeg {tool.version} from {tool.origin}.")
     return TranscodePlan(
@@ -86,7 +85,14 @@ def make_plan(
         spans=spans,
         lists=choose_lists(renditions, spans, grid, capacity, share=options.share_decode),
         window=max(4, 2 * capacity.slots),
-        encoding=Encoding(preset=options.preset, crf=options.crf, deinterlace=interlaced, tone_map=tone_map),
+        encoding=Encoding(
+            preset=options.preset,
+            crf=options.crf,
+            deinterlace=facts.video.field_order in INTERLACED,
+            field_rate=shows_fields(facts.video),
+            tone_map=tone_map,
+            narrow_gamut=narrow,
+        ),
         ffmpeg=tool.build,
         notes=tuple(notes),
     )
@@ -128,21 +134,48 @@ def _even(length: int | Fraction) -> int:
     return max(2, round(Fraction(length) / 2) * 2)
 
 
+def shows_fields(video: VideoFacts) -> bool:
+    """Say whether each field becomes a picture of its own: 25 interlaced frames are 50 moments a second.
+
+    On a television each was seen; at the frame rate half of them are lost and sports stutter. Beyond 60 a second
+    frames must do.
+    """
+    return video.field_order in INTERLACED and 2 * video.frame_rate.fraction <= rates.FASTEST
+
+
 def make_grid(video: VideoFacts, segment_seconds: float) -> tuple[Grid, list[str]]:
     """Lay the frame grid that all renditions share."""
-    nominal = video.frame_rate.fraction
-    notes = []
-    if video.variable_rate:
-        rate = rates.at_least(max(nominal, video.average_rate.fraction))
-        notes.append(f"A variable frame rate (average {float(video.average_rate.fraction):.3f}) becomes {rate} fps.")
-    else:
-        rate = rates.capped(nominal)
-        if rate != nominal:
-            notes.append(f"{float(nominal):.3f} fps becomes {float(rate):.3f}.")
-    exact = not video.variable_rate and rate == nominal
-    frames = video.packets if exact else max(1, round(video.end_s * float(rate)))
+    found = video.frame_rate.fraction
+    fields = 2 if shows_fields(video) else 1
+    rate = rates.bounded(found * fields)
+    # Pictures of a constant rate are counted; else the length decides.
+    counted = not video.variable_rate and rate == found * fields
+    frames = video.packets * fields if counted else max(1, round(video.end_s * float(rate)))
     segment_frames = max(1, round(Fraction(segment_seconds).limit_denominator(1000) * rate))
-    return Grid(frame_rate=rates.message(rate), frames=frames, segment_frames=segment_frames), notes
+    grid = Grid(frame_rate=rates.message(rate), frames=frames, segment_frames=segment_frames)
+    return grid, _rate_notes(video, rate)
+
+
+def _rate_notes(video: VideoFacts, rate: Fraction) -> list[str]:
+    """Say what became of the source's rate, and why."""
+    found = video.frame_rate.fraction
+    notes = []
+    if video.field_order in INTERLACED:
+        each = "field" if shows_fields(video) else "frame"
+        notes.append(f"Interlaced pictures are deinterlaced, one picture of each {each}.")
+    if video.variable_rate:
+        average = float(video.average_rate.fraction)
+        notes.append(f"A variable frame rate (average {average:.3f}) becomes a constant {_said(rate)} fps.")
+        if video.crowded:
+            notes.append(f"{video.crowded} pictures that are shown too shortly to be seen are left out.")
+    elif rate != found and video.field_order not in INTERLACED:
+        why = "pictures are left out evenly" if rate < found else "pictures are repeated evenly"
+        notes.append(f"{_said(found)} fps become {_said(rate)}: {why}.")
+    return notes
+
+
+def _said(rate: Fraction) -> str:
+    return str(rate.numerator) if rate.denominator == 1 else f"{float(rate):.3f}"
 
 
 def _choose_tool(tools: Toolbox, facts: SourceFacts, hdr: bool) -> tuple[Ffmpeg, ToneMap]:

@@ -70,7 +70,8 @@ async def _scan(tools: Toolbox, path: Path, video: dict[str, Any], sound: dict[i
     argv = [*_ffprobe(tools), "-show_entries", fields, "-of", "csv=p=0"]
     if not sound:
         argv += ["-select_streams", str(video["index"])]
-    pictures = PacketScan(rates.candidates([video.get("r_frame_rate"), video.get("avg_frame_rate")]))
+    told = [video.get("r_frame_rate"), video.get("avg_frame_rate")]
+    pictures = PacketScan(rates.candidates(told), rates.steady(told[0]))
     limit_s = _HEADERS_S + size_bytes / _SLOWEST_BYTES_PER_S
     try:
         async with aclosing(encoder.chunks_of([*argv, f"file:{path}"], timeout_s=limit_s)) as chunks:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from contracts.media import FrameRate
 
 FASTEST = Fraction(60)
+_SLOWEST = Fraction(10)  # below it a player that seeks or begins shows nothing for too long
 USUAL = tuple(
     Fraction(rate)
     for rate in ("24000/1001", "24", "25", "30000/1001", "30", "48", "50", "60000/1001", "60", "120000/1001", "120")
@@ -38,19 +39,27 @@ def snap(rate: Fraction, tolerance: float = 0.0004) -> Fraction:
     return rate if rate.denominator <= 100_000 else rate.limit_denominator(1001)
 
 
-def at_least(rate: Fraction) -> Fraction:
-    """Take the usual rate that this one nearly is, else the next faster one; 60 at most."""
-    usual = [choice for choice in USUAL if choice <= FASTEST]
-    near = min(usual, key=lambda choice: abs(choice - rate))
-    if abs(near - rate) <= near / 80:  # milliseconds make 30 look like 30.3
-        return near
-    # Nothing is gained by an NTSC rate that the source does not have.
-    return next((choice for choice in usual if choice >= rate and choice.denominator == 1), FASTEST)
+def steady(text: str | None = None) -> tuple[Fraction, ...]:
+    """List the constant rates that a variable one may become, the slowest first; `text` is the source's own word.
+
+    NTSC's only when the source speaks of one: a true 30 at 29.97 loses a picture twice a minute. Its own rate too,
+    for one of 15 with some pictures missing.
+    """
+    said = parse(text)
+    own = snap(said) if said else Fraction(0)
+    ntsc = own.denominator == 1001
+    usual = {rate for rate in USUAL if rate <= FASTEST and (rate.denominator == 1001) == ntsc}
+    return tuple(sorted(usual | ({own} if _SLOWEST <= own < max(usual) else set())))
 
 
-def capped(rate: Fraction) -> Fraction:
-    """Bring a rate under 60 by dropping whole pictures: 120 becomes 60, 100 becomes 50."""
-    return rate / -(-rate // FASTEST) if rate > FASTEST else rate
+def bounded(rate: Fraction) -> Fraction:
+    """Bring a rate to 60 at most by dropping whole pictures, to 10 at least by repeating them.
+
+    120 becomes 60, 100 becomes 50; one picture in five seconds becomes 10 a second.
+    """
+    if rate > FASTEST:
+        return rate / -(-rate // FASTEST)
+    return rate * -(-_SLOWEST // rate) if rate < _SLOWEST else rate
 
 
 def candidates(texts: Iterable[str | None]) -> tuple[Fraction, ...]:

@@ -131,7 +131,7 @@ def test_interlaced_and_hdr_sources_get_their_filters(tmp_path: Path) -> None:
     assert "bwdif" in graph(made(tmp_path, encoding=Encoding(deinterlace=True)))
     hdr = video(color_transfer="smpte2084", color_primaries="bt2020", color_space="bt2020nc")
     words = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.ZSCALE)))
-    assert "tin=smpte2084" in words and "tonemap=desat=0:tonemap=mobius" in words
+    assert "tin=smpte2084" in words and "tonemap=desat=0:param=0.7:peak=4.926:tonemap=mobius" in words
     rough = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.SCALE)))
     assert "out_transfer=bt709" in rough and "zscale" not in rough
 
@@ -139,17 +139,38 @@ def test_interlaced_and_hdr_sources_get_their_filters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"color_space": "smpte170m"}, "in_color_matrix=smpte170m:out_color_matrix=bt709"),
+        # Tagged pictures tell scale themselves, each for its own.
+        ({"color_space": "smpte170m"}, "h=720:out_color_matrix=bt709:out_range=limited"),
+        ({"color_range": "pc"}, "h=720:out_color_matrix=bt709:out_range=limited"),
+        ({"color_space": ""}, "h=720:in_color_matrix=bt709:out_color_matrix=bt709"),
         ({"color_space": "", "width": 640, "height": 480}, "in_color_matrix=smpte170m:out_color_matrix=bt709"),
-        ({"color_range": "pc"}, "in_range=full:out_range=limited"),
+        ({"pixel_format": "yuvj420p"}, "in_range=full:out_color_matrix=bt709:out_range=limited"),
+        ({"pixel_format": "gbrp", "color_space": ""}, "h=720:out_color_matrix=bt709:out_range=limited"),
     ],
 )
-def test_colours_are_converted_where_the_source_differs(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+def test_colours_are_converted_from_what_the_source_has(tmp_path: Path, changes: dict[str, object], words: str) -> None:
     assert words in graph(made(tmp_path, picture=video().model_copy(update=changes)))
 
 
-def test_untagged_high_definition_is_taken_as_it_is(tmp_path: Path) -> None:
-    assert "color_matrix" not in graph(made(tmp_path, picture=video(color_space="")))
+@pytest.mark.parametrize(
+    ("rotation", "mirrored", "words"),
+    [(0, False, ""), (0, True, "vflip"), (90, False, "transpose=dir=cclock"), (270, False, "transpose=dir=clock")],
+)
+def test_the_picture_is_turned_after_it_was_made_small(
+    tmp_path: Path, rotation: int, mirrored: bool, words: str
+) -> None:
+    argv = made(tmp_path, picture=video(rotation=rotation, mirrored=mirrored))
+    scale, turned = graph(argv).split("[s4];")[0].split("scale=")[1], graph(argv).split("[s4];")[1]
+    assert ("w=720" in scale) == (rotation in (90, 270))
+    assert words in turned and ("flip" in turned or "transpose" in turned) == bool(words)
+    assert "-noautorotate" in argv and "type=DISPLAYMATRIX" in graph(argv)
+
+
+def test_a_new_size_half_way_meets_the_same_graph_unless_a_filter_would_choke(tmp_path: Path) -> None:
+    assert after(made(tmp_path), "-reinit_filter") == ["0"]
+    assert "-reinit_filter" not in made(tmp_path, encoding=Encoding(deinterlace=True))
+    cropped = made(tmp_path, picture=video(crop=(8, 0, 0, 0)))
+    assert "-reinit_filter" not in cropped and "crop=exact=1:h=1080:w=1912" in graph(cropped)
 
 
 def test_sound_is_measured_from_the_pictures_start() -> None:

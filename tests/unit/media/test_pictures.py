@@ -84,6 +84,10 @@ def test_a_candidate_decodes_keyframes_only() -> None:
     argv = candidate(tool(), *files, wanted, at_s=4)
     assert argv[argv.index("-skip_frame") + 1] == "nokey" and argv[argv.index("-ss") + 1] == "6.000"
     words = argv[argv.index("-filter_complex") + 1]
-    assert "h=360:w=640" in words and "h=180:out_range=full:w=320" in words and words.count("split") == 1
+    assert (
+        "h=360:out_color_matrix=bt709:out_range=limited:w=640" in words
+        and "h=180:out_range=full:w=320" in words
+        and words.count("split") == 1
+    )
     exact = candidate(tool(), *files, wanted, at_s=0, only_keyframes=False)
     assert "-skip_frame" not in exact and "-noaccurate_seek" not in exact and "-ss" not in exact

@@ -45,7 +45,7 @@ def test_a_dropped_picture_makes_the_rate_variable() -> None:
     times = [n / 30 for n in range(90) if n != 40]
     found = scanned(((f"{time:.6f}", "0.033333", "K__") for time in times), (Fraction(30),))
     assert found.constant_rate() is None
-    assert found.dense_rate() == 30
+    assert found.steady_rate() == 30
 
 
 def test_a_still_picture_of_ten_seconds_is_not_one_frame() -> None:
@@ -98,17 +98,43 @@ def test_rates_that_differ_by_rounding_are_the_usual_ones(given_rate: str, expec
 
 
 @pytest.mark.parametrize(
-    ("rate", "expected"), [("26.777", "30"), ("30.3", "30"), ("12", "24"), ("61", "60"), ("90", "60")]
+    ("said", "among", "not_among"),
+    [("30", "30", "30000/1001"), ("30000/1001", "30000/1001", "30"), ("15", "15", "30000/1001"), ("90000", "60", "15")],
 )
-def test_a_variable_rate_is_rounded_up_to_a_usual_one(rate: str, expected: str) -> None:
-    assert rates.at_least(Fraction(rate)) == Fraction(expected)
+def test_a_variable_rate_becomes_a_usual_one_or_its_own(said: str, among: str, not_among: str) -> None:
+    choices = rates.steady(said)
+    assert Fraction(among) in choices and Fraction(not_among) not in choices
+    assert list(choices) == sorted(choices) and choices[-1] in (60, Fraction(60000, 1001))
 
 
-@given(st.fractions(min_value=1, max_value=999))
-def test_capping_drops_whole_pictures_only(rate: Fraction) -> None:
-    capped = rates.capped(rate)
-    assert capped <= 60
-    assert (rate / capped).denominator == 1
+@given(st.lists(st.integers(0, 4000), min_size=1, max_size=200, unique=True))
+def test_a_steady_rate_shows_all_but_what_no_screen_shows(milliseconds: list[int]) -> None:
+    times = sorted(millisecond / 1000 for millisecond in milliseconds)
+    found = scanned(((f"{time:.6f}", "0.001", "K__") for time in times), (Fraction(25),))
+    rate = found.steady_rate()
+    assert rate is not None
+
+    def lost(at: Fraction) -> int:
+        ticks = [int((time - times[0]) * float(at) + 0.5) for time in times]
+        return len(ticks) - len(set(ticks))
+
+    assert found.lost_at(rate) == lost(rate) <= lost(Fraction(60))
+    assert all(lost(slower) > lost(Fraction(60)) for slower in found.steady if slower < rate)
+
+
+def test_a_long_jitter_may_cost_one_picture_in_five_hundred() -> None:
+    times = [n / 30 + (0.02 if n % 600 == 599 else 0) for n in range(1200)]
+    times[600] = times[599] + 0.004
+    found = scanned(((f"{time:.6f}", "0.033", "K__") for time in times), (Fraction(30),))
+    assert found.constant_rate() is None
+    assert found.steady_rate() == 30
+
+
+@given(st.fractions(min_value="1/100", max_value=999))
+def test_bounds_drop_or_repeat_whole_pictures_only(rate: Fraction) -> None:
+    bounded = rates.bounded(rate)
+    assert 10 <= bounded <= 60
+    assert (rate / bounded).denominator == 1 or (bounded / rate).denominator == 1
 
 
 @pytest.mark.parametrize("text", ["0/0", "", None, "90000/1", "nonsense", "1/0", "-25/1"])
