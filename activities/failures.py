@@ -5,8 +5,11 @@ Unknown exceptions are retryable: a wrong guess costs minutes, the other way rou
 """
 
 import asyncio
+import errno
 import logging
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +17,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from contracts.errors import SENTENCE_LIMIT, Drained, FailureKind, InternalTransient, VlogError
+from contracts.errors import SENTENCE_LIMIT, Drained, FailureKind, InternalTransient, ScratchFull, VlogError
 from contracts.steps import StepFailure
 
 log = logging.getLogger(__name__)
@@ -32,7 +35,7 @@ def backoff_s(attempt: int, spread: float, first_s: float = FIRST_DELAY_S) -> fl
 
 def translate(error: BaseException, attempt: int, first_delay_s: float = FIRST_DELAY_S) -> ApplicationError:
     """Say a failure in Temporal's words; the type is our code, the detail a StepFailure."""
-    known = error if isinstance(error, VlogError) else InternalTransient(f"Unexpected {type(error).__name__}.")
+    known = error if isinstance(error, VlogError) else _named(error)
     failure = StepFailure(
         code=known.code,
         kind=known.kind,
@@ -52,25 +55,61 @@ def translate(error: BaseException, attempt: int, first_delay_s: float = FIRST_D
     )
 
 
+def _named(error: BaseException) -> VlogError:
+    """Name what Python itself raised; its text may hold paths, so only its type is told."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ScratchFull("The disk for work in progress is full.")
+    return InternalTransient(f"Unexpected {type(error).__name__}.")
+
+
 class FailureInterceptor(Interceptor):
+    """One per worker process: translates failures, and hands running steps back when there is no time to drain."""
+
     def __init__(self, *, first_delay_s: float = FIRST_DELAY_S) -> None:
         self._first_delay_s = first_delay_s
+        self._running: set[asyncio.Task[Any]] = set()
+        self._stopping_now = False
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        return _Translate(next, self._first_delay_s)
+        return _Translate(next, self, self._first_delay_s)
+
+    def hand_back_now(self) -> None:
+        """Stop every step at once; what it has stored stays, and the rest costs nobody an attempt."""
+        self._stopping_now = True
+        for task in self._running:
+            task.cancel()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep hold of the step that runs in this task."""
+        task = asyncio.current_task()
+        assert task is not None  # activities are coroutines
+        self._running.add(task)
+        try:
+            if self._stopping_now:
+                raise asyncio.CancelledError
+            yield
+        finally:
+            self._running.discard(task)
+
+    def is_draining(self) -> bool:
+        """Tell a step that was stopped with its worker from one that its job has cancelled or paused."""
+        details = activity.cancellation_details()
+        return self._stopping_now or (details is not None and details.worker_shutdown)
 
 
 class _Translate(ActivityInboundInterceptor):
-    def __init__(self, next: ActivityInboundInterceptor, first_delay_s: float) -> None:
+    def __init__(self, next: ActivityInboundInterceptor, drain: FailureInterceptor, first_delay_s: float) -> None:
         super().__init__(next)
+        self._drain = drain
         self._first_delay_s = first_delay_s
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         try:
-            return await self.next.execute_activity(input)
+            with self._drain.held():
+                return await self.next.execute_activity(input)
         except asyncio.CancelledError as error:
-            details = activity.cancellation_details()
-            if details is None or not details.worker_shutdown:
+            if not self._drain.is_draining():
                 raise
             # Temporal would count the attempt: three deploys would fail a healthy video.
             raise translate(Drained("The worker was stopped."), activity.info().attempt) from error

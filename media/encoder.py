@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from contracts.errors import EncoderCrashed, EncoderRejected, EncoderStalled, ScratchFull, VlogError
+from contracts.errors import EncoderCrashed, EncoderStalled, VlogError
+from media.diagnosis import diagnose
 from media.patience import Patience
 
 log = structlog.get_logger("encoder")
@@ -27,20 +28,6 @@ TAIL_BYTES = 6000
 _CHUNK = 1 << 16
 _GRACE_S = 30.0
 _ASK_S = 5.0
-
-# Said by ffmpeg about the command itself, before it has touched a picture: the same command will be refused again.
-_REJECTIONS = (
-    "Unrecognized option",
-    "Option not found",
-    "Error splitting the argument list",
-    "Error parsing options",
-    "Error parsing filterchain",
-    "No such filter",
-    "Unknown encoder",
-    "Unknown decoder",
-    "Unknown input format",
-    "Requested output format",
-)
 
 
 @dataclass(frozen=True)
@@ -149,12 +136,7 @@ async def _buried(process: Process, stdout: asyncio.StreamReader, drained: async
 def _failure(argv: Sequence[str], code: int, tail: _Tail) -> VlogError:
     said = str(tail)
     detail = f"exit code {code}: {os.path.basename(argv[0])}\n{said}"
-    if "No space left on device" in said:
-        return ScratchFull("The disk for work in progress is full.", detail=detail)
-    if code > 0 and any(words in said for words in _REJECTIONS):
-        return EncoderRejected("The encoder refused the command.", detail=detail)
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    return EncoderCrashed(f"The encoder {how}.", detail=detail)
+    return diagnose(code, said, detail)
 
 
 async def run(

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 from pathlib import Path
 
-from contracts.errors import EncoderCrashed, OutputIncomplete
+from contracts.errors import EncoderCrashed, OutputIncomplete, SourceUnreadable
 from contracts.layout import sheet_name
 from contracts.media import VideoFacts
 from contracts.steps import MakeStoryboard
@@ -28,7 +28,7 @@ async def make_sheets(
             async with aclosing(encoder.run(argv, timeout_s=600 + 2 * request.duration_s)) as reports:
                 async for _ in reports:
                     pass
-        except EncoderCrashed:
+        except (EncoderCrashed, SourceUnreadable):
             if not only_keyframes:
                 raise
         if await asyncio.to_thread(_are_there, sheets):

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
-from contracts.errors import EncoderCrashed, OutputIncomplete
+from contracts.errors import EncoderCrashed, OutputIncomplete, SourceUnreadable
 from contracts.layout import MPD
 from media import bandwidth, commands, encoder
 from media.boxes import InitFacts, SegmentFacts, read_init, read_segment
@@ -165,7 +165,7 @@ async def _decode(tools: Toolbox, playlist: Path, stream: str) -> int:
         async with aclosing(encoder.run(argv, stall_s=_STALL_S)) as reports:
             async for report in reports:
                 frames = report.frame
-    except EncoderCrashed as error:
+    except (EncoderCrashed, SourceUnreadable) as error:
         raise OutputIncomplete(f"{playlist.parent.name} cannot be decoded.", detail=error.detail) from error
     return frames
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import EncoderCrashed, OutputIncomplete
+from contracts.errors import EncoderCrashed, OutputIncomplete, SourceUnreadable
 from contracts.steps import MakeThumbnail
 from media import encoder, picture_commands
 from media.pictures import Gray, Look, best, look_at
@@ -59,7 +59,7 @@ async def _candidates(
         )
         try:
             await encoder.output_of(argv, timeout_s=TIME_LIMIT_S)
-        except EncoderCrashed:
+        except (EncoderCrashed, SourceUnreadable):
             continue  # a broken place in the file; the others may be whole
         pixels = await asyncio.to_thread(_read, look)
         if len(pixels) == width * height and picture.is_file() and picture.stat().st_size:

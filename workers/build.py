@@ -82,10 +82,10 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
             return ()
 
 
-def build_workers(client: Client, pools: Sequence[Pool], parts: Parts) -> list[Worker]:
+def build_workers(client: Client, pools: Sequence[Pool], parts: Parts, failures: FailureInterceptor) -> list[Worker]:
     """Make one Temporal worker per pool; they share the client, the process and the recorder."""
     # Recording is the outer one: it sees failures already translated.
-    interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), FailureInterceptor()]
+    interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), failures]
     made = []
     for pool in pools:
         served = steps(pool, parts)

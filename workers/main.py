@@ -13,6 +13,7 @@ from importlib.metadata import version
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.failures import FailureInterceptor
 from contracts.queues import Pool
 from contracts.states import WorkerType
 from media.tools import find_tools
@@ -34,11 +35,19 @@ TEMPORAL_WAIT_S = 3.0
 
 
 async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
-    """Run the pools until a signal says stop, then drain."""
+    """Run the pools until a signal says stop, then drain; a second signal stops now."""
     stopping = asyncio.Event()
+    failures = FailureInterceptor()
+
+    def stop() -> None:
+        if stopping.is_set():
+            log.info("a second signal: handing everything back now")
+            failures.hand_back_now()
+        stopping.set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        loop.add_signal_handler(number, stop)
 
     joined = resolve(settings)
     identity = WorkerIdentity(
@@ -71,7 +80,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     registering = asyncio.create_task(
         _keep_registered(database, registration, recorder, settings.worker_heartbeat_interval)
     )
-    workers = build_workers(client, pools, parts)
+    workers = build_workers(client, pools, parts, failures)
     log.info("serving %s as %s", ", ".join(pools), identity.worker_name)
     try:
         await _run_until(stopping, workers)

@@ -1,5 +1,7 @@
 """What a failure means is decided in one place."""
 
+import errno
+
 import pytest
 
 from activities.failures import backoff_s, translate
@@ -28,6 +30,17 @@ def test_an_unknown_error_is_retryable_and_shows_no_internals() -> None:
     said = translate(ValueError("/secret/path"), attempt=1)
     assert (said.type, said.non_retryable) == ("INTERNAL_TRANSIENT", False)
     assert "/secret" not in said.message
+
+
+def test_a_full_disk_that_python_meets_waits_and_costs_no_attempt() -> None:
+    said = translate(OSError(errno.ENOSPC, "No space left on device", "/secret/path"), attempt=2)
+    assert (said.type, said.non_retryable) == ("SCRATCH_FULL", True)
+    assert said.details[0].kind is FailureKind.LATER and "/secret" not in said.message
+
+
+def test_a_sentence_is_cut_to_what_a_row_holds() -> None:
+    said = translate(errors.EncoderCrashed("x" * 2000), attempt=1)
+    assert len(said.details[0].sentence) == 500
 
 
 def test_waiting_doubles_from_five_to_sixty_seconds_with_a_tenth_of_jitter() -> None:

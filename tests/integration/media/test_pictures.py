@@ -7,7 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.pictures import PictureSteps
-from contracts.errors import EncoderCrashed, OutputIncomplete
+from contracts.errors import OutputIncomplete, SourceUnreadable
 from contracts.ids import ObjectKey
 from contracts.layout import STORYBOARD, THUMBNAIL, sheet_name
 from contracts.steps import MadeStoryboard, MadeThumbnail, MakeStoryboard
@@ -254,7 +254,7 @@ async def test_nothing_is_stored_of_a_source_without_pictures(
     clips.ffmpeg("-i", work.source, "-c", "copy", "-bsf:v", "noise=amount=1", broken)
     await store.put_file(KEY, broken)
     steps = PictureSteps(store, tools)
-    with pytest.raises((OutputIncomplete, EncoderCrashed)):
+    with pytest.raises((OutputIncomplete, SourceUnreadable)):
         await ActivityEnvironment().run(steps.storyboard, storyboard_of(work))
     with pytest.raises(OutputIncomplete):
         await ActivityEnvironment().run(steps.thumbnail, work.thumbnail())
