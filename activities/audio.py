@@ -14,6 +14,7 @@ from contracts.layout import INIT, TIMELINE
 from contracts.media import AudioTimeline
 from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
 from media import commands, encoder, verify
+from media.limits import Limits
 from media.tools import Toolbox
 from storage.store import Store
 
@@ -21,8 +22,9 @@ TIMELINE_EVERY_S = 1.0
 
 
 class AudioSteps:
-    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float) -> None:
+    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float, limits: Limits | None = None) -> None:
         self._store, self._tools, self._stall_s = store, tools, stall_s
+        self._memory_bytes = (limits or Limits()).sound_memory_bytes
 
     @activity.defn
     async def encode_audio(self, request: EncodeAudio) -> EncodedAudio:
@@ -42,7 +44,7 @@ class AudioSteps:
             self._store.scratch(name) as here,
         ):
             argv = commands.audio(tool, source, here, request)
-            async with aclosing(encoder.run(argv, stall_s=self._stall_s)) as progress:
+            async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=self._memory_bytes)) as progress:
                 async for now in progress:
                     await work.keep_finished(here)
                     await work.keep_timeline()

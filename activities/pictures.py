@@ -6,6 +6,7 @@ from activities.pulse import pulsing
 from contracts.ids import ObjectKey
 from contracts.layout import STORYBOARD, THUMBNAIL, sheet_name, video_prefix
 from contracts.steps import MadeStoryboard, MadeThumbnail, MakeStoryboard, MakeThumbnail
+from media.limits import Limits
 from media.sheets import make_sheets
 from media.storyboard import lay_out
 from media.thumbnails import take_thumbnail
@@ -16,8 +17,8 @@ _NEEDS = ("mjpeg",)
 
 
 class PictureSteps:
-    def __init__(self, store: Store, tools: Toolbox) -> None:
-        self._store, self._tools = store, tools
+    def __init__(self, store: Store, tools: Toolbox, limits: Limits | None = None) -> None:
+        self._store, self._tools, self._limits = store, tools, limits or Limits()
 
     @activity.defn
     async def thumbnail(self, request: MakeThumbnail) -> MadeThumbnail:
@@ -32,7 +33,7 @@ class PictureSteps:
             self._store.local_file(request.source_key) as source,
             self._store.scratch(f"job{request.job_id}-thumbnail") as here,
         ):
-            taken = await take_thumbnail(tool, source, here, request)
+            taken = await take_thumbnail(tool, source, here, request, self._limits.memory(request.video))
             await self._store.put_file(key, taken.path)
         return MadeThumbnail(key=key, at_s=taken.at_s)
 
@@ -51,7 +52,7 @@ class PictureSteps:
             self._store.local_file(request.source_key) as source,
             self._store.scratch(f"job{request.job_id}-storyboard") as here,
         ):
-            sheets = await make_sheets(tool, source, here, request, board)
+            sheets = await make_sheets(tool, source, here, request, board, self._limits.memory(request.video))
             for sheet in sheets:
                 await self._store.put_file(prefix + sheet.name, sheet)
             await self._store.put_bytes(prefix + STORYBOARD, board.webvtt().encode())

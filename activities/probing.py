@@ -8,6 +8,7 @@ from activities.pulse import pulsing
 from contracts.media import Capacity, SourceFacts, TranscodePlan
 from contracts.steps import MakePlan, Probe
 from media.continuing import continued
+from media.limits import Limits
 from media.planning import PlanOptions, make_plan
 from media.probe import probe
 from media.tools import Toolbox
@@ -16,9 +17,15 @@ from storage.store import Store
 
 class ProbeSteps:
     def __init__(
-        self, store: Store, tools: Toolbox, options: PlanOptions, capacity: Callable[[], Awaitable[Capacity]]
+        self,
+        store: Store,
+        tools: Toolbox,
+        options: PlanOptions,
+        capacity: Callable[[], Awaitable[Capacity]],
+        limits: Limits | None = None,
     ) -> None:
         self._store, self._tools, self._options, self._capacity = store, tools, options, capacity
+        self._limits = limits or Limits()
 
     @activity.defn
     async def probe(self, request: Probe) -> SourceFacts:
@@ -27,7 +34,7 @@ class ProbeSteps:
         Safe to repeat: it only reads the source, which never changes.
         """
         async with pulsing(), self._store.local_file(request.source_key) as source:
-            return await probe(self._tools, source)
+            return await probe(self._tools, source, self._limits)
 
     @activity.defn
     async def plan(self, request: MakePlan) -> TranscodePlan:

@@ -17,7 +17,7 @@ from temporalio.worker import (
 
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import StepOutcome
-from contracts.steps import StepFailure, StepProgress, StepRequest
+from contracts.steps import RemuxedSource, StepFailure, StepProgress, StepRequest
 from mirror.recorder import StepClaim, StepRecorder
 
 
@@ -63,7 +63,9 @@ class _Recorded(ActivityInboundInterceptor):
             raise
         finally:
             _claims.pop(activity.info().task_token, None)
-        if isinstance(result, SourceFacts | TranscodePlan):
+        if isinstance(result, RemuxedSource):
+            self._recorder.learned(claim, result.facts)
+        elif isinstance(result, SourceFacts | TranscodePlan):
             self._recorder.learned(claim, result)
         self._recorder.ended(claim, StepOutcome.COMPLETED)
         return result

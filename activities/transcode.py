@@ -12,13 +12,15 @@ from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, rendition_prefix
 from contracts.steps import QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan
 from media import commands, encoder, verify
+from media.limits import Limits
 from media.tools import Toolbox
 from storage.store import Store
 
 
 class TranscodeSteps:
-    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float) -> None:
+    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float, limits: Limits | None = None) -> None:
         self._store, self._tools, self._stall_s = store, tools, stall_s
+        self._limits = limits or Limits()
 
     @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
@@ -44,7 +46,8 @@ class TranscodeSteps:
             self._store.scratch(name) as here,
         ):
             argv = commands.transcode(tool, source, here, request, first_segment=work.first_missing)
-            async with aclosing(encoder.run(argv, stall_s=self._stall_s)) as progress:
+            memory_bytes = self._limits.memory(request.video, request.renditions)
+            async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=memory_bytes)) as progress:
                 async for now in progress:
                     await work.keep_finished(here)
                     work.frames, work.speed = now.frame, now.speed

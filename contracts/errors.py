@@ -50,6 +50,42 @@ class SourceForbidden(SourceError):
     code = "SOURCE_FORBIDDEN"
 
 
+class SourceEncrypted(SourceError):
+    """Its media are locked with a key that we do not have."""
+
+    code = "SOURCE_ENCRYPTED"
+
+
+class SourceTooLarge(SourceError):
+    """Its pictures have more pixels than `VLOG_MAX_PIXELS`."""
+
+    code = "SOURCE_TOO_LARGE"
+
+
+class SourceTooFast(SourceError):
+    """It shows more pictures a second than `VLOG_MAX_FRAME_RATE`."""
+
+    code = "SOURCE_TOO_FAST"
+
+
+class SourceTooLong(SourceError):
+    """It lasts longer than `VLOG_MAX_DURATION_SECONDS`."""
+
+    code = "SOURCE_TOO_LONG"
+
+
+class SourceTooManyStreams(SourceError):
+    """It has more streams than `VLOG_MAX_STREAMS`."""
+
+    code = "SOURCE_TOO_MANY_STREAMS"
+
+
+class SourceTooComplex(SourceError):
+    """Merely reading it takes more memory or time than `VLOG_PROBE_MEMORY` and `VLOG_PROBE_SECONDS` allow."""
+
+    code = "SOURCE_TOO_COMPLEX"
+
+
 # --- the encoder ------------------------------------------------------------------------------------------------
 
 
@@ -62,6 +98,12 @@ class EncoderRejected(VlogError):
 
 class EncoderCrashed(VlogError):
     code = "ENCODER_CRASHED"
+
+
+class EncoderOutOfMemory(EncoderCrashed):
+    """It wanted more than `VLOG_ENCODER_MEMORY`, or than the machine has just now."""
+
+    code = "ENCODER_OUT_OF_MEMORY"
 
 
 class EncoderStalled(VlogError):

@@ -2,7 +2,7 @@
 
 import re
 
-from contracts.ids import ObjectKey, VideoId
+from contracts.ids import JobId, ObjectKey, VideoId
 
 MASTER = "master.m3u8"
 MPD = "manifest.mpd"
@@ -11,6 +11,8 @@ STORYBOARD = "storyboard.vtt"
 PLAYLIST = "playlist.m3u8"
 INIT = "init.mp4"
 TIMELINE = "timeline.json"  # of a sound track, while it grows: its segments are not all of one length
+
+REMUXED = "remuxed/"  # copies of sources that seek badly, for as long as their job lasts
 
 # Anything else is stored without an extension: a name never reaches ffmpeg as a hint.
 KNOWN_EXTENSIONS = frozenset(
@@ -23,6 +25,11 @@ _SEGMENT = re.compile(r"seg_(\d{5,})\.m4s$")
 
 def source_key(video_id: VideoId, extension: str) -> ObjectKey:
     return ObjectKey(f"uploads/{video_id}{extension if extension in KNOWN_EXTENSIONS else ''}")
+
+
+def remux_key(video_id: VideoId, job_id: JobId) -> ObjectKey:
+    """Name the copy of a source that seeks badly. Not below `videos/`: what lies there is served."""
+    return ObjectKey(f"{REMUXED}{video_id}-{job_id}.mkv")
 
 
 def video_prefix(slug: str) -> str:

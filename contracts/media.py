@@ -55,6 +55,7 @@ class VideoFacts(Message):
     packets: int  # counted, not declared
     end_s: float  # end of the last picture, measured from the stream's own start
     keyframe_gap_s: float = 0.0  # longest distance between two keyframes
+    untimed: bool = False  # its pictures have no times that can be used: they follow each other at the nominal rate
     seekable: bool = (
         True  # a seek lands on a keyframe at or before the wish; else a resumed span decodes from the start
     )
@@ -82,6 +83,9 @@ class SourceFacts(Message):
     video: VideoFacts
     audio: tuple[AudioFacts, ...] = ()
     warnings: tuple[str, ...] = ()
+    clock_jumps: bool = False  # time stamps leap in the middle, as where a broadcast was joined
+    wants_remux: bool = False  # its container seeks badly; a copy of its packets in another one will not
+    remuxed: str = ""  # the container that its packets were copied to, for want of seeking in its own
 
 
 class Rung(Message):

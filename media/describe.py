@@ -55,7 +55,14 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
     average = rates.parse(stream.get("avg_frame_rate"))
     if not constant and pictures.timed and pictures.end_s > pictures.first_s:
         average = Fraction(pictures.packets) / Fraction(pictures.end_s - pictures.first_s).limit_denominator(100_000)
-    nominal = constant or pictures.steady_rate() or rates.parse(stream.get("r_frame_rate")) or average or Fraction(25)
+    nominal = (
+        constant
+        or pictures.steady_rate()
+        or pictures.own_rate
+        or rates.parse(stream.get("r_frame_rate"))
+        or average
+        or Fraction(25)
+    )
     start_s = _number(stream.get("start_time"))
     # A raw stream has no times: its pictures follow each other at the nominal rate.
     end_s = pictures.end_s - start_s if pictures.timed else pictures.packets / float(nominal)
@@ -88,9 +95,20 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
         start_s=stream["start_time"] if start_s else "0",
         packets=pictures.packets,
         end_s=round(max(end_s, 1 / float(nominal)), 6),
+        untimed=_is_untimed(stream, pictures),
         keyframe_gap_s=round(pictures.keyframe_gap_s, 6),
         seekable=bool(_SEEKS_WELL & set(format_name.split(","))),
     )
+
+
+def _is_untimed(stream: Stream, pictures: PacketScan) -> bool:
+    """Tell pictures that are reordered, without a time stamp, in AVI or a raw stream.
+
+    Only a decoder knows when they are shown; no copy of the packets can say it (ffmpeg's own filter for that,
+    dts2pts, goes wrong at every keyframe but the first).
+    """
+    reordered = stream["codec_name"] in ("h264", "hevc") and int(_number(stream.get("has_b_frames"))) > 0
+    return reordered and pictures.untimed > 0
 
 
 def check_times(facts: VideoFacts, pictures: PacketScan, sound: Iterable[SoundScan]) -> None:
@@ -151,8 +169,10 @@ def audio_facts(stream: Stream) -> AudioFacts:
     )
 
 
-def seconds_lost(format_s: object, stream: Stream, facts: VideoFacts, has_audio: bool) -> float:
-    """Compare what the file promises with what it holds; refuse one that is cut short, return the seconds lost."""
+def seconds_lost(
+    format_s: object, stream: Stream, facts: VideoFacts, has_audio: bool, least_share: float = 0.5
+) -> float:
+    """Compare what the file promises with what it holds; return the seconds lost, refuse one that lost too much."""
     declared_s = _declared_s(stream)
     if declared_s is None and not has_audio:
         # With sound the file's length may be the sound's, which may well be longer.
@@ -161,7 +181,7 @@ def seconds_lost(format_s: object, stream: Stream, facts: VideoFacts, has_audio:
         return 0.0
     lost_s = declared_s - facts.end_s
     few = 2 / float(facts.frame_rate.fraction)
-    if lost_s > few and (lost_s > declared_s * 0.1 or lost_s > max(0.5, declared_s * 0.01)):
+    if lost_s > few and facts.end_s < declared_s * least_share:
         raise SourceUnreadable(
             f"The file is cut short: only {facts.end_s:.1f} of {declared_s:.1f} seconds are there.",
             detail=f"{facts.packets} pictures found",
@@ -182,7 +202,10 @@ def _declared_s(stream: Stream) -> float | None:
 
 
 def warnings(facts: VideoFacts, lost_s: float) -> list[str]:
-    return [f"The last {lost_s:.2f} seconds that the file promises are missing."] if lost_s else []
+    if not lost_s:
+        return []
+    whole_s = facts.end_s + lost_s
+    return [f"The file is cut short: {facts.end_s:.1f} of {whole_s:.1f} seconds are there, {lost_s:.2f} s are lost."]
 
 
 def _orientation(stream: Stream) -> tuple[int, bool]:

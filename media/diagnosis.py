@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from contracts.errors import (
     EncoderCrashed,
+    EncoderOutOfMemory,
     EncoderRejected,
     GpuBusy,
     GpuFailed,
@@ -55,7 +56,7 @@ TABLE = (
     ),
     # Before the rejections: an encoder without memory says that its parameters may be wrong.
     Finding(
-        EncoderCrashed,
+        EncoderOutOfMemory,
         "The encoder ran out of memory.",
         ("Cannot allocate memory", "malloc of size", "std::bad_alloc", "Resource temporarily unavailable"),
     ),

@@ -14,31 +14,25 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import structlog
 
 from contracts.errors import EncoderCrashed, EncoderStalled, VlogError
 from media.diagnosis import diagnose
 from media.patience import Patience
+from media.progress import Progress, Reports
+
+__all__ = ["MEMORY_BYTES", "Progress", "chunks_of", "output_of", "run"]
 
 log = structlog.get_logger("encoder")
 
 TAIL_BYTES = 6000
 _CHUNK = 1 << 16
 _GRACE_S = 30.0
+# No child runs without a limit: whatever a file makes it do, the machine and its other steps go on. A step that
+# knows what it needs says so; this is enough to decode the largest picture we take.
+MEMORY_BYTES = 8 << 30
 _ASK_S = 5.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One block of `-progress`. With several outputs `frame` counts the first of them."""
-
-    frame: int = 0
-    fps: float = 0.0
-    speed: float = 0.0
-    out_time_s: float = 0.0
-    ended: bool = False
 
 
 class _Tail:
@@ -92,13 +86,25 @@ async def _help(program: str) -> bytes:
     return said
 
 
+def _limited(memory_bytes: int) -> tuple[str, ...]:
+    """Prefix a command so that the kernel refuses it more memory than this.
+
+    The data limit counts what a process may write to, touched or not: the stacks of its threads too. A shell sets
+    it, since code between fork and exec is not safe in a process with threads, and not every system has prlimit.
+    """
+    return ("/bin/sh", "-c", 'ulimit -d "$0" 2>/dev/null; exec "$@"', str(max(1, memory_bytes >> 10)))
+
+
 @asynccontextmanager
-async def _started(argv: Sequence[str]) -> AsyncIterator[tuple[Process, asyncio.StreamReader, _Tail]]:
+async def _started(
+    argv: Sequence[str], memory_bytes: int
+) -> AsyncIterator[tuple[Process, asyncio.StreamReader, _Tail]]:
     tail = _Tail(argv)
     prefix = await _dies_with_us()
     try:
         process = await asyncio.create_subprocess_exec(
             *prefix,
+            *_limited(memory_bytes),
             *argv,
             stdin=DEVNULL,
             stdout=PIPE,
@@ -140,7 +146,12 @@ def _failure(argv: Sequence[str], code: int, tail: _Tail) -> VlogError:
 
 
 async def run(
-    argv: Sequence[str], *, stall_s: float | None = None, timeout_s: float | None = None, grace_s: float = 900.0
+    argv: Sequence[str],
+    *,
+    stall_s: float | None = None,
+    timeout_s: float | None = None,
+    grace_s: float = 900.0,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> AsyncGenerator[Progress, None]:
     """Run one ffmpeg that reports with `-progress pipe:1`, and yield each report.
 
@@ -151,8 +162,8 @@ async def run(
     log.info("encoder.started", command=shlex.join(argv))
     begun = time.monotonic()
     last = Progress()
-    reports = _Reports()
-    async with _started(argv) as (process, stdout, tail):
+    reports = Reports()
+    async with _started(argv, memory_bytes) as (process, stdout, tail):
         patience = Patience(process.pid, stall_s, grace_s)
         while True:
             asked = time.monotonic()
@@ -194,45 +205,12 @@ def _too_slow(timeout_s: float | None, stall_s: float | None, tail: _Tail) -> En
     return EncoderStalled(f"The encoder made no progress for {stall_s:g} seconds.", detail=str(tail))
 
 
-class _Reports:
-    """Turn the bytes of `-progress` into reports: key=value lines, a block ends with `progress=`."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._block: dict[str, str] = {}
-
-    def feed(self, chunk: bytes) -> list[Progress]:
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        found = []
-        for line in lines:
-            key, _, value = line.decode("utf-8", "replace").partition("=")
-            self._block[key.strip()] = value.strip()
-            if key == "progress":
-                found.append(self._report())
-                self._block = {}
-        return found
-
-    def _report(self) -> Progress:
-        return Progress(
-            frame=int(self._number("frame")),
-            fps=self._number("fps"),
-            speed=self._number("speed"),
-            # Microseconds; `out_time_ms` holds microseconds too, an old mistake that ffmpeg keeps.
-            out_time_s=self._number("out_time_us") / 1e6,
-            ended=self._block.get("progress") == "end",
-        )
-
-    def _number(self, key: str) -> float:
-        try:
-            return float(self._block.get(key, "0").removesuffix("x"))
-        except ValueError:  # N/A in the first block
-            return 0.0
-
-
-async def chunks_of(argv: Sequence[str], *, timeout_s: float) -> AsyncGenerator[bytes, None]:
+async def chunks_of(
+    argv: Sequence[str], *, timeout_s: float, memory_bytes: int = MEMORY_BYTES
+) -> AsyncGenerator[bytes, None]:
     """Run a short command and yield what it prints, piece by piece; kill it after `timeout_s`."""
     end = time.monotonic() + timeout_s
-    async with _started(argv) as (process, stdout, tail):
+    async with _started(argv, memory_bytes) as (process, stdout, tail):
         while True:
             try:
                 chunk = await asyncio.wait_for(stdout.read(_CHUNK), max(0.0, end - time.monotonic()))
@@ -246,10 +224,12 @@ async def chunks_of(argv: Sequence[str], *, timeout_s: float) -> AsyncGenerator[
         raise _failure(argv, code, tail)
 
 
-async def output_of(argv: Sequence[str], *, timeout_s: float, limit_bytes: int = 8 << 20) -> bytes:
+async def output_of(
+    argv: Sequence[str], *, timeout_s: float, limit_bytes: int = 8 << 20, memory_bytes: int = MEMORY_BYTES
+) -> bytes:
     """Run a short command and return what it prints; more than `limit_bytes` is an error, not memory."""
     kept = bytearray()
-    async with aclosing(chunks_of(argv, timeout_s=timeout_s)) as chunks:
+    async with aclosing(chunks_of(argv, timeout_s=timeout_s, memory_bytes=memory_bytes)) as chunks:
         async for chunk in chunks:
             kept += chunk
             if len(kept) > limit_bytes:

@@ -31,8 +31,13 @@ _TURNS: dict[tuple[int, bool], tuple[Filter, ...]] = {
 
 def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding) -> Iterator[Filter]:
     """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on."""
-    # Time 0 is the stream's own start. In seconds over TB: the filter's time base is not known here.
-    yield "setpts", {"expr": f"PTS-({video.start_s}/TB)"}
+    if video.untimed:
+        # Read from its start, one picture after the other: the times that ffmpeg guesses begin a few pictures late.
+        # Rounded by hand, for setpts cuts off: 28 ticks may come out as 27.999.
+        yield "setpts", {"expr": f"floor(N/({video.frame_rate})/TB+0.5)"}
+    else:
+        # Time 0 is the stream's own start. In seconds over TB: the filter's time base is not known here.
+        yield "setpts", {"expr": f"PTS-({video.start_s}/TB)"}
     if encoding.deinterlace:
         # Film in an interlaced stream is marked as whole pictures, and stays untouched.
         only = "interlaced" if video.codec in _FLAGGED else "all"

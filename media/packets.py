@@ -11,6 +11,7 @@ from media import rates
 _REORDER = 64  # packets come in decoding order; no codec shuffles further than 16 pictures
 _TICKS = 100_000  # gaps are counted in hundredths of a millisecond: coarser, 60 fps looks like 59.94
 _LONG_GAP = _TICKS  # a second: longer ones tell nothing about the rate
+_JUMP_S = 10.0  # what ffmpeg too takes for a clock that was set, not for a picture that stood still
 
 
 @dataclass
@@ -47,11 +48,14 @@ class PacketScan:
     candidates: tuple[Fraction, ...]
     steady: tuple[Fraction, ...] = rates.steady()  # what a variable rate may become, the slowest first
     packets: int = 0
+    untimed: int = 0  # of them without a time of their own, as in raw streams and avi
+    untimed_s: float = 0.0  # how long those last, one after the other
     first_s: float = 0.0
     last_s: float = 0.0
     end_s: float = 0.0  # end of the last picture, as the container says; 0 when it does not
     keyframe_gap_s: float = 0.0
     longest_gap_s: float = 0.0  # between two pictures, or how long the last one stays
+    step_back_s: float = 0.0  # how far time went backwards, beyond the order of decoding
     _heap: list[float] = field(default_factory=list)
     _gaps: Counter[int] = field(default_factory=Counter)
     _fits: list[_Fit] = field(default_factory=list)
@@ -71,13 +75,15 @@ class PacketScan:
             return  # D: an edit list cuts this picture away
         self.packets += 1
         try:
-            pts = float(words[0])
-        except ValueError:
-            return  # raw streams have no times; the count is all there is
-        try:
             duration = float(words[1])
         except ValueError:
             duration = 0.0
+        try:
+            pts = float(words[0])
+        except ValueError:  # raw streams have no times; count and length are all there is
+            self.untimed += 1
+            self.untimed_s += duration
+            return
         self._latest = max(self._latest, (pts, duration))
         if "K" in words[2]:
             if self._keyframe_s is not None:
@@ -103,6 +109,7 @@ class PacketScan:
             self.first_s = pts
         else:
             self.longest_gap_s = max(self.longest_gap_s, pts - self.last_s)
+            self.step_back_s = max(self.step_back_s, self.last_s - pts)
             self._gaps[min(_LONG_GAP, round((pts - self.last_s) * _TICKS))] += 1
         for fit in self._fits:
             fit.see(self._shown, pts - self.first_s)
@@ -114,6 +121,18 @@ class PacketScan:
     @property
     def timed(self) -> bool:
         return self._shown > 0
+
+    @property
+    def own_rate(self) -> Fraction | None:
+        """Tell the rate of pictures that have no times: what they last by their own account."""
+        if self.timed or self.untimed_s <= 0:
+            return None
+        return rates.snap(Fraction(self.untimed) / Fraction(self.untimed_s).limit_denominator(100_000))
+
+    @property
+    def jumps(self) -> bool:
+        """Tell a clock that was set in the middle."""
+        return max(self.longest_gap_s, self.step_back_s) > _JUMP_S
 
     @property
     def usual_gap_s(self) -> float:

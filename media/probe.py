@@ -1,4 +1,4 @@
-"""Find out what a source is. Reads the file itself and nothing else, and decodes no picture."""
+"""Find out what a source is. Reads the file itself and nothing else; decodes no more than a few pictures."""
 
 import asyncio
 import json
@@ -6,78 +6,130 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import EncoderStalled, SourceForbidden, SourceUnreadable, VlogError
+from contracts.errors import (
+    EncoderOutOfMemory,
+    EncoderStalled,
+    SourceForbidden,
+    SourceTooComplex,
+    SourceTooManyStreams,
+    SourceUnreadable,
+    StorageUnavailable,
+    VlogError,
+)
 from contracts.media import SourceFacts
-from media import describe, encoder, rates, sniff
+from media import describe, encoder, rates, refusals, sniff
+from media.limits import Limits
 from media.packets import PacketScan, SoundScan, scan
 from media.tools import Toolbox
+from media.trial import check_decodes
 
-_HEADERS_S = 60.0
-_SLOWEST_BYTES_PER_S = 5_000_000  # a disk slower than this is broken, not slow
+# Poor seekers that gain nothing by a copy: they are short, or so large that a second one is worse.
+_STAY = frozenset({"gif", "apng", "yuv4mpegpipe"})
+_MOST_IN_ONE_PIECE = 2  # a single block may be half of all memory: no honest table of contents is
 
 
-async def probe(tools: Toolbox, path: Path) -> SourceFacts:
+async def probe(tools: Toolbox, path: Path, limits: Limits | None = None) -> SourceFacts:
     """Tell what the source holds, or say clearly why it cannot be used."""
+    limits = limits or Limits()
     await asyncio.to_thread(sniff.check_head, path)
-    found = await _headers(tools, path)
+    size_bytes = (await asyncio.to_thread(path.stat)).st_size
+    found = await _headers(tools, path, limits)
     streams: list[dict[str, Any]] = found.get("streams", [])
+    refusals.check_streams(streams, limits)
     sound = {int(stream["index"]): SoundScan() for stream in streams if describe.is_audio(stream)}
     video = describe.main_video(streams, bool(sound))
-    pictures = await _scan(tools, path, video, sound)
-    facts = describe.video_facts(video, pictures, found["format"]["format_name"])
-    describe.check_times(facts, pictures, sound.values())
-    lost = describe.seconds_lost(found["format"].get("duration"), video, facts, bool(sound))
+    refusals.check_video(video, size_bytes, limits)
+    pictures = await _scan(tools, path, size_bytes, video, sound, limits)
+    format_name = found["format"]["format_name"]
+    facts = describe.video_facts(video, pictures, format_name)
+    wants_remux = not facts.seekable and not facts.untimed and format_name not in _STAY
+    if not wants_remux:
+        # A broadcast's clock may be set in the middle of it: the remux puts that right, and is looked at again.
+        describe.check_times(facts, pictures, sound.values())
+    if not (wants_remux and pictures.jumps):
+        limits.check_length(facts.end_s)
+        limits.check_rate(facts.packets, facts.end_s)
+    lost = describe.seconds_lost(found["format"].get("duration"), video, facts, bool(sound), limits.least_share)
+    if not wants_remux:
+        await check_decodes(tools, path, facts, size_bytes, limits)
     audio, silent = describe.tracks(streams, sound, facts)
-    size_bytes = (await asyncio.to_thread(path.stat)).st_size
     return SourceFacts(
-        format_name=found["format"]["format_name"],
+        format_name=format_name,
         size_bytes=size_bytes,
         duration_s=facts.end_s,
         video=facts,
         audio=audio,
         warnings=(*describe.warnings(facts, lost), *silent),
+        clock_jumps=pictures.jumps,
+        wants_remux=wants_remux,
     )
 
 
-async def _headers(tools: Toolbox, path: Path) -> dict[str, Any]:
-    argv = [*_ffprobe(tools), "-show_format", "-show_streams", "-of", "json", f"file:{path}"]
+async def _headers(tools: Toolbox, path: Path, limits: Limits) -> dict[str, Any]:
+    argv = [*_ffprobe(tools, limits), "-show_format", "-show_streams", "-of", "json", f"file:{path}"]
     try:
-        found: dict[str, Any] = json.loads(await encoder.output_of(argv, timeout_s=_HEADERS_S))
-    except EncoderStalled as error:
-        raise SourceUnreadable("Reading the file's headers takes too long.", detail=error.detail) from error
+        said = await encoder.output_of(argv, timeout_s=limits.probe_s, memory_bytes=limits.probe_memory_bytes)
+        found: dict[str, Any] = json.loads(said)
     except (VlogError, ValueError) as error:
-        detail = getattr(error, "detail", "")
-        if "not on whitelist" in detail:
-            raise SourceForbidden("This kind of file is not accepted as a video.", detail=detail) from error
-        if "moov atom not found" in detail:
-            raise SourceUnreadable(
-                "The file is no video, or cut short: it has no table of contents.", detail=detail
-            ) from error
-        raise SourceUnreadable("The file is not a video that can be read.", detail=detail) from error
+        raise _refusal(error, limits) from error
     if not found.get("format"):
         raise SourceUnreadable("The file is not a video that can be read.")
     return found
 
 
-def _ffprobe(tools: Toolbox) -> list[str]:
+def _refusal(error: Exception, limits: Limits) -> VlogError:
+    """Say why ffprobe could not read a file, in words for whoever sent it."""
+    detail = getattr(error, "detail", "")
+    match error:
+        case StorageUnavailable():
+            return error  # that says nothing of the file
+        case EncoderStalled():
+            return SourceTooComplex(
+                f"Reading the file takes longer than the {limits.probe_s:g} seconds it may.", detail=detail
+            )
+        case EncoderOutOfMemory():
+            return SourceTooComplex(
+                "Reading the file takes more memory than it may: its tables are absurd.", detail=detail
+            )
+    for words, refusal in _REFUSALS:
+        if words in detail:
+            return type(refusal)(refusal.sentence, detail=detail)
+    return SourceUnreadable("The file is not a video that can be read.", detail=detail)
+
+
+_REFUSALS = (
+    ("not on whitelist", SourceForbidden("This kind of file is not accepted as a video.")),
+    ("moov atom not found", SourceUnreadable("The file is no video, or cut short: it has no table of contents.")),
+    ("exceeds max_streams", SourceTooManyStreams("The file has more streams than any video: over a thousand.")),
+)
+
+
+def _ffprobe(tools: Toolbox, limits: Limits) -> list[str]:
     safe = [word for option, value in sniff.SAFE_INPUT.items() for word in (f"-{option}", value)]
-    return [str(tools.ffprobe), "-v", "error", *safe]
+    # Where the kernel does not count memory, ffmpeg does at least refuse a single absurd piece of it.
+    largest = ["-max_alloc", str(limits.probe_memory_bytes // _MOST_IN_ONE_PIECE)]
+    return [str(tools.ffprobe), "-v", "error", *largest, *safe]
 
 
-async def _scan(tools: Toolbox, path: Path, video: dict[str, Any], sound: dict[int, SoundScan]) -> PacketScan:
-    size_bytes = (await asyncio.to_thread(path.stat)).st_size
+async def _scan(
+    tools: Toolbox, path: Path, size_bytes: int, video: dict[str, Any], sound: dict[int, SoundScan], limits: Limits
+) -> PacketScan:
     fields = "packet=stream_index,pts_time,duration_time,flags"
-    argv = [*_ffprobe(tools), "-show_entries", fields, "-of", "csv=p=0"]
+    argv = [*_ffprobe(tools, limits), "-show_entries", fields, "-of", "csv=p=0"]
     if not sound:
         argv += ["-select_streams", str(video["index"])]
     told = [video.get("r_frame_rate"), video.get("avg_frame_rate")]
     pictures = PacketScan(rates.candidates(told), rates.steady(told[0]))
-    limit_s = _HEADERS_S + size_bytes / _SLOWEST_BYTES_PER_S
+    reading = encoder.chunks_of(
+        [*argv, f"file:{path}"],
+        timeout_s=limits.reading_s(size_bytes),
+        memory_bytes=limits.probe_memory_bytes,
+    )
     try:
-        async with aclosing(encoder.chunks_of([*argv, f"file:{path}"], timeout_s=limit_s)) as chunks:
+        async with aclosing(reading) as chunks:
             await scan(chunks, {**sound, int(video["index"]): pictures})
-    except EncoderStalled as error:
-        raise SourceUnreadable("Reading the file takes too long.", detail=error.detail) from error
+    except (EncoderStalled, EncoderOutOfMemory, StorageUnavailable) as error:
+        raise _refusal(error, limits) from error
     except VlogError as error:
         raise SourceUnreadable("The file's pictures cannot be read.", detail=error.detail) from error
     if pictures.packets == 0:

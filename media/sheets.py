@@ -17,7 +17,12 @@ _SHORT_S = 1200.0  # a longer video is not decoded in full for its storyboard: a
 
 
 async def make_sheets(
-    tool: Ffmpeg, source: Path, folder: Path, request: MakeStoryboard, board: Storyboard
+    tool: Ffmpeg,
+    source: Path,
+    folder: Path,
+    request: MakeStoryboard,
+    board: Storyboard,
+    memory_bytes: int = encoder.MEMORY_BYTES,
 ) -> list[Path]:
     """Write every sheet into `folder` and return them in order; all of them, or it fails."""
     sheets = [folder / sheet_name(index) for index in range(board.sheets)]
@@ -25,7 +30,8 @@ async def make_sheets(
         argv = picture_commands.storyboard(tool, source, folder, request, board, only_keyframes=only_keyframes)
         try:
             # No stall limit: a sheet is one picture of the output, and a hundred tiles long in the making.
-            async with aclosing(encoder.run(argv, timeout_s=600 + 2 * request.duration_s)) as reports:
+            limit_s = 600 + 2 * request.duration_s
+            async with aclosing(encoder.run(argv, timeout_s=limit_s, memory_bytes=memory_bytes)) as reports:
                 async for _ in reports:
                     pass
         except (EncoderCrashed, SourceUnreadable):

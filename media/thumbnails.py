@@ -23,19 +23,22 @@ class Candidate:
     look: Look
 
 
-async def take_thumbnail(tool: Ffmpeg, source: Path, folder: Path, request: MakeThumbnail) -> Candidate:
+async def take_thumbnail(
+    tool: Ffmpeg, source: Path, folder: Path, request: MakeThumbnail, memory_bytes: int = encoder.MEMORY_BYTES
+) -> Candidate:
     """Make the best of the candidates in `folder`, or of whatever pictures there are."""
     moments = dict.fromkeys(round(request.video.end_s * share, 3) for share in SHARES)
-    found = [one async for one in _candidates(tool, source, folder, request, moments)]
+    found = [one async for one in _candidates(tool, source, folder, request, moments, memory_bytes)]
     if not any(one.look.shows_something for one in found):
         # A short clip may have one keyframe, and that may be black.
         if request.video.keyframe_gap_s <= _COSTLY_GAP_S:
-            async for one in _candidates(tool, source, folder, request, moments, only_keyframes=False):
+            async for one in _candidates(tool, source, folder, request, moments, memory_bytes, only_keyframes=False):
                 found.append(one)
                 if one.look.shows_something:
                     break
         if not found:  # a seek near the end of a tiny clip may find nothing
-            found = [one async for one in _candidates(tool, source, folder, request, (0.0,), only_keyframes=False)]
+            start = _candidates(tool, source, folder, request, (0.0,), memory_bytes, only_keyframes=False)
+            found = [one async for one in start]
     if not found:
         raise OutputIncomplete("ffmpeg made no thumbnail.")
     return found[best([one.look for one in found])]
@@ -47,6 +50,7 @@ async def _candidates(
     folder: Path,
     request: MakeThumbnail,
     moments: Iterable[float],
+    memory_bytes: int,
     *,
     only_keyframes: bool = True,
 ) -> AsyncIterator[Candidate]:
@@ -58,7 +62,7 @@ async def _candidates(
             tool, source, picture, look, request, at_s=at_s, only_keyframes=only_keyframes
         )
         try:
-            await encoder.output_of(argv, timeout_s=TIME_LIMIT_S)
+            await encoder.output_of(argv, timeout_s=TIME_LIMIT_S, memory_bytes=memory_bytes)
         except (EncoderCrashed, SourceUnreadable):
             continue  # a broken place in the file; the others may be whole
         pixels = await asyncio.to_thread(_read, look)

@@ -34,6 +34,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Slots = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 Minutes = Annotated[float, Field(gt=0)]
+Memory = Annotated[ByteSize, Field(ge=64 * 1024**2)]  # less would not even start ffmpeg
 StorageUrl = Annotated[str, AfterValidator(_known_storage)]
 Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
@@ -78,6 +79,16 @@ class Settings(BaseSettings):
     ladder: Ladder = LADDER
     critical_qualities: Critical = ()  # empty: the lowest rung and the default sound
     max_upload_size: ByteSize = ByteSize(100 * 1024**3)
+
+    # What a source may cost before it is refused.
+    max_pixels: int = Field(default=8192 * 4320, ge=1)
+    max_frame_rate: float = Field(default=1000.0, gt=0)
+    max_streams: int = Field(default=200, ge=1)
+    max_duration_seconds: Seconds = 86_400.0
+    least_complete: float = Field(default=0.5, ge=0, le=1)
+    probe_seconds: Seconds = 60.0
+    probe_memory: Memory = ByteSize(1024**3)
+    encoder_memory: Memory | None = None  # unset: by the size of the pictures
 
     # What a worker may spend.
     worker_name: str | None = None

@@ -16,9 +16,11 @@ from activities.probing import ProbeSteps
 from activities.publishing import ManifestSteps, PublishSteps
 from activities.recording import RecordingInterceptor
 from activities.removing import RemovalSteps
+from activities.remuxing import RemuxSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from contracts.queues import Pool
+from media.limits import Limits
 from media.planning import PlanOptions
 from media.tools import Toolbox
 from mirror.recorder import StepRecorder
@@ -45,12 +47,13 @@ class Parts:
 def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
     """Name the steps that a pool serves."""
     settings, store, tools = parts.settings, parts.store, parts.tools
+    limits = limits_of(settings)
     match pool:
         case Pool.CPU | Pool.GPU:
-            pictures = PictureSteps(store, tools)
+            pictures = PictureSteps(store, tools, limits)
             return (
-                TranscodeSteps(store, tools, stall_s=settings.stall_seconds).transcode_span,
-                AudioSteps(store, tools, stall_s=settings.stall_seconds).encode_audio,
+                TranscodeSteps(store, tools, stall_s=settings.stall_seconds, limits=limits).transcode_span,
+                AudioSteps(store, tools, stall_s=settings.stall_seconds, limits=limits).encode_audio,
                 pictures.thumbnail,
                 pictures.storyboard,
             )
@@ -63,9 +66,12 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 span_seconds=settings.span_seconds,
                 share_decode=settings.share_decode == "auto",
             )
-            looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings))
+            looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings), limits)
+            remuxing = RemuxSteps(store, tools, limits, stall_s=settings.stall_seconds)
             return (
                 looking.probe,
+                remuxing.remux,
+                remuxing.drop_remux,
                 looking.plan,
                 VerifySteps(store).verify,
                 ManifestSteps(store).write_manifests,
@@ -80,6 +86,19 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
             )
         case Pool.ANALYSIS:
             return ()
+
+
+def limits_of(settings: Settings) -> Limits:
+    return Limits(
+        pixels=settings.max_pixels,
+        frame_rate=settings.max_frame_rate,
+        streams=settings.max_streams,
+        duration_s=settings.max_duration_seconds,
+        least_share=settings.least_complete,
+        probe_s=settings.probe_seconds,
+        probe_memory_bytes=settings.probe_memory,
+        encoder_memory_bytes=settings.encoder_memory,
+    )
 
 
 def build_workers(client: Client, pools: Sequence[Pool], parts: Parts, failures: FailureInterceptor) -> list[Worker]:

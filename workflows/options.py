@@ -34,6 +34,7 @@ PLAN = Promise(TaskQueue.IO, limit_s=60, heartbeats=False)
 THUMBNAIL = Promise(TaskQueue.CPU, limit_s=600)
 VERIFY = Promise(TaskQueue.IO, limit_s=900)
 MANIFESTS = Promise(TaskQueue.IO, limit_s=300, heartbeats=False, regardless=True)
+TIDY = Promise(TaskQueue.IO, limit_s=60, heartbeats=False, until_done=True, regardless=True)
 PUBLISH = Promise(TaskQueue.ORCHESTRATE, limit_s=120, heartbeats=False, until_done=True, regardless=True)
 ENDING = Promise(TaskQueue.ORCHESTRATE, limit_s=30, heartbeats=False, until_done=True, regardless=True)
 REMOVE = Promise(TaskQueue.ORCHESTRATE, limit_s=300, heartbeats=False, regardless=True)
@@ -42,6 +43,11 @@ REMOVE = Promise(TaskQueue.ORCHESTRATE, limit_s=300, heartbeats=False, regardles
 def probe(size_bytes: int) -> Promise:
     """A probe reads the whole file once; a slow disk gives 5 MB a second."""
     return Promise(TaskQueue.IO, limit_s=600 + size_bytes / 5e6)
+
+
+def remux(size_bytes: int) -> Promise:
+    """Packets are copied, and the copy is looked at as a probe would."""
+    return Promise(TaskQueue.IO, limit_s=1200 + 4 * size_bytes / 5e6)
 
 
 def storyboard(plan: TranscodePlan) -> Promise:

@@ -13,6 +13,7 @@ from contracts.errors import (
     RETRIES_EXHAUSTED,
     SENTENCE_LIMIT,
     EncoderCrashed,
+    EncoderOutOfMemory,
     EncoderRejected,
     EncoderStalled,
     FailureKind,
@@ -21,7 +22,9 @@ from contracts.errors import (
 from contracts.steps import StepFailure
 
 # An encoder that breaks on a list may break on one quality of it only: the list is split, not repeated.
-ENCODER_FAULTS = (EncoderCrashed.code, EncoderStalled.code, EncoderRejected.code, OutputIncomplete.code)
+ENCODER_FAULTS = tuple(
+    fault.code for fault in (EncoderCrashed, EncoderStalled, EncoderRejected, EncoderOutOfMemory, OutputIncomplete)
+)
 
 
 def reason(error: ActivityError | ChildWorkflowError) -> StepFailure:

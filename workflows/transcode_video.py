@@ -38,7 +38,7 @@ with workflow.unsafe.imports_passed_through():
         VerifyRenditions,
         WriteManifests,
     )
-    from workflows import fates, options, sides
+    from workflows import copying, fates, options, sides
     from workflows.children import Children
     from workflows.encode_list import TranscodeList, encode_list
     from workflows.reasons import failed_step, reason
@@ -60,6 +60,7 @@ class TranscodeVideo:
         self._over = False  # publishing has begun, or the end is being written: no command fits any more
         self._missing: dict[str, MissingRendition] = {}
         self._children = Children(self._steps)
+        self._remuxes = False  # there may be a copy of the source
 
     @workflow.run
     async def run(self, request: TranscodeRequest) -> TranscodeResult:
@@ -79,6 +80,8 @@ class TranscodeVideo:
             await self._cancelled()
             raise
         finally:
+            if self._remuxes:
+                await uninterrupted(copying.drop_remux(self._job))
             await workflow.wait_condition(workflow.all_handlers_finished)
 
     @workflow.query
@@ -128,6 +131,13 @@ class TranscodeVideo:
             options.probe(job.source_size_bytes),
             "look at the source",
         )
+
+        if facts.wants_remux:
+            self._say("copying the source to a container that seeks")
+            self._remuxes = True
+            copied = await copying.remux(self._steps, job, facts)
+            # Whatever follows reads the copy.
+            self._job, facts = job.model_copy(update={"source_key": copied.source_key}), copied.facts
 
         plan = await self._plan(facts)
 

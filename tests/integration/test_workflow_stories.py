@@ -117,6 +117,20 @@ async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:
     assert isinstance(steps.ended, Finalize) and steps.calls[-1] == "storyboard"
 
 
+async def test_a_poor_seeker_is_copied_first_and_the_copy_is_removed_at_the_end() -> None:
+    steps, status = await told("remuxed")
+    assert status == "ready"
+    assert steps.calls[:3] == ["probe", "remux", "plan"]
+    assert {span.source_key for span in steps.spans} == {"remuxed/1-1.mkv"}
+    assert steps.calls[-1] == "drop remuxed/1-1.mkv"
+
+
+async def test_the_copy_is_removed_when_the_job_fails() -> None:
+    steps, code = await told("remuxed and exhausted")
+    assert code == "RETRIES_EXHAUSTED"
+    assert steps.calls[-2:] == ["fail", "drop remuxed/1-1.mkv"]
+
+
 async def test_a_rung_that_stays_broken_is_missing_and_the_others_are_published() -> None:
     steps, status = await told("a rung stays broken")
     assert status == "ready"

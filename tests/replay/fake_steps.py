@@ -21,6 +21,7 @@ from contracts.media import (
 )
 from contracts.steps import (
     BrokenRendition,
+    DropRemux,
     EncodeAudio,
     EncodedAudio,
     FailJob,
@@ -34,6 +35,8 @@ from contracts.steps import (
     Publish,
     Published,
     RemovePartial,
+    Remux,
+    RemuxedSource,
     TranscodedSpan,
     TranscodeSpan,
     VerifiedRenditions,
@@ -147,7 +150,16 @@ class FakeSteps:
         self.calls.append("probe")
         if self.story in ("unreadable", "cancelled at the end"):
             raise SourceUnreadable("The file is cut off before its index.")
-        return FACTS
+        return FACTS.model_copy(update={"wants_remux": self.story.startswith("remuxed")})
+
+    @activity.defn
+    async def remux(self, request: Remux) -> RemuxedSource:
+        self.calls.append("remux")
+        return RemuxedSource(source_key=ObjectKey("remuxed/1-1.mkv"), facts=FACTS)
+
+    @activity.defn
+    async def drop_remux(self, request: DropRemux) -> None:
+        self.calls.append(f"drop {request.source_key}")
 
     @activity.defn
     async def plan(self, request: MakePlan) -> TranscodePlan:
@@ -196,7 +208,7 @@ class FakeSteps:
             raise RuntimeError("once in each generation")
         if self.story == "worn out" and request.generation == 0:
             raise Drained("The worker was stopped.")
-        if self.story == "exhausted":
+        if self.story.endswith("exhausted"):
             raise RuntimeError("the machine is on fire")
         if self.story == "retried" and activity.info().attempt == 1:
             raise RuntimeError("once")
@@ -257,6 +269,6 @@ class FakeSteps:
     def by_queue(self) -> dict[str, list[Any]]:
         return {
             "vlog-orchestrate": [self.publish, self.remove_partial, self.finalize, self.fail_job],
-            "vlog-io": [self.probe, self.plan, self.verify, self.write_manifests],
+            "vlog-io": [self.probe, self.remux, self.drop_remux, self.plan, self.verify, self.write_manifests],
             "vlog-cpu": [self.transcode_span, self.encode_audio, self.thumbnail, self.storyboard],
         }

@@ -109,6 +109,7 @@ STORIES = (
     "partial",
     "lists",
     "no storyboard",
+    "remuxed",
     *REQUESTS,
     *COMMANDS,
 )

@@ -172,6 +172,8 @@ RECIPES: dict[str, Callable[[Clips, Path], None]] = {
     "cover.mp3": _with_cover,
     "faststart.mp4": _remuxed("noaudio.mp4", "-movflags", "+faststart"),
     "truncated.mp4": _cut("faststart.mp4", 0.6),
+    "short_cut.mp4": _cut("faststart.mp4", 0.3),
+    "short_cut.mkv": _cut("noaudio.mkv", 0.3),
     "nomoov.mp4": _cut("noaudio.mp4", 0.6),
     "truncated.mkv": _cut("noaudio.mkv", 0.6),
     "noaudio.mkv": _remuxed("noaudio.mp4"),

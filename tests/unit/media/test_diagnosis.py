@@ -24,8 +24,8 @@ SAMPLES = [
     (234, "ENCODER_REJECTED", f"Stream map '0:7' matches no streams.\nError parsing options for output file o.mp4.\n{OPENING}"),
     (187, "ENCODER_REJECTED", "[libx264 @ 0x7f] width not divisible by 2 (1x1)\n[enc:libx264 @ 0x7f] Error while opening encoder - maybe incorrect parameters such as bit_rate, rate, width or height."),
     # Without memory x264 says that its parameters may be wrong; they are not.
-    (187, "ENCODER_CRASHED", "x264 [error]: malloc of size 44329344 failed\n[enc:libx264 @ 0x7f] Error while opening encoder - maybe incorrect parameters such as bit_rate, rate, width or height."),
-    (244, "ENCODER_CRASHED", "[vf#0:0 @ 0x34] Task finished with error code: -12 (Cannot allocate memory)"),
+    (187, "ENCODER_OUT_OF_MEMORY", "x264 [error]: malloc of size 44329344 failed\n[enc:libx264 @ 0x7f] Error while opening encoder - maybe incorrect parameters such as bit_rate, rate, width or height."),
+    (244, "ENCODER_OUT_OF_MEMORY", "[vf#0:0 @ 0x34] Task finished with error code: -12 (Cannot allocate memory)"),
     (224, "ENCODER_CRASHED", "[out#0/matroska @ 0x7f] Error closing file: Broken pipe"),
     (-9, "ENCODER_CRASHED", ""),
     (-11, "ENCODER_CRASHED", "[h264 @ 0xc9] Error splitting the input into NAL units."),
