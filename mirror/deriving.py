@@ -1,7 +1,8 @@
 """From the steps of a job to the picture people see: claim, phase, percent, tries, qualities. Pure."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome
 from mirror.tables import Job, JobStep, QualityProgressRow
@@ -42,6 +43,31 @@ class QualityPicture:
     error_message: str | None
 
 
+@dataclass(frozen=True)
+class DoneQuality:
+    spans: Mapping[int, int]  # first segment: how many
+    started_at: datetime  # of the newest of them
+    finished_at: datetime
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the finished spans of a job come to, by quality; their steps need not be looked at one by one."""
+
+    qualities: Mapping[str, DoneQuality] = field(default_factory=dict)
+
+    @property
+    def finished_at(self) -> datetime | None:
+        return max((done.finished_at for done in self.qualities.values()), default=None)
+
+    def spans(self, quality: str) -> Mapping[int, int]:
+        done = self.qualities.get(quality)
+        return done.spans if done else {}
+
+
+NOTHING_DONE = Done()
+
+
 def latest_attempts(steps: Iterable[JobStep]) -> list[JobStep]:
     """Keep the newest attempt of each step key; the others are history."""
     newest: dict[str, JobStep] = {}
@@ -50,8 +76,10 @@ def latest_attempts(steps: Iterable[JobStep]) -> list[JobStep]:
     return list(newest.values())
 
 
-def picture_job(job: Job, steps: Sequence[JobStep], qualities: Sequence[QualityProgressRow]) -> JobPicture:
-    """Derive a job's row from the newest attempts of its steps."""
+def picture_job(
+    job: Job, steps: Sequence[JobStep], qualities: Sequence[QualityProgressRow], done: Done = NOTHING_DONE
+) -> JobPicture:
+    """Derive a job's row from the newest attempts of its steps; those in `done` may be left out of them."""
     running = [step for step in steps if step.outcome is StepOutcome.RUNNING]
     # A tie goes to the newer attempt, so that the picture does not depend on the order of rows.
     held = max(running, key=lambda step: (step.claim_expires_at, step.started_at, step.step_key), default=None)
@@ -65,6 +93,8 @@ def picture_job(job: Job, steps: Sequence[JobStep], qualities: Sequence[QualityP
     if not running and retrying and attempt < job.max_attempts:
         error = retrying[-1].error_message or "A step failed and will be tried again."
     verdict = bool(ended) and ended[-1].outcome is StepOutcome.FAILED and not ended[-1].will_retry
+    if verdict and done.finished_at is not None and ended[-1].finished_at is not None:
+        verdict = done.finished_at <= ended[-1].finished_at  # nothing has gone well since
     return JobPicture(
         held=held,
         current_step=_phase(running),
@@ -75,34 +105,37 @@ def picture_job(job: Job, steps: Sequence[JobStep], qualities: Sequence[QualityP
     )
 
 
-def picture_quality(row: QualityProgressRow, steps: Sequence[JobStep]) -> QualityPicture:
+def picture_quality(row: QualityProgressRow, steps: Sequence[JobStep], done: Done = NOTHING_DONE) -> QualityPicture:
     """Derive one quality from the newest attempts that encode it; several spans add up."""
     mine = [step for step in steps if step.step is StepName.TRANSCODE and row.quality in step.qualities]
-    if not mine or row.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
+    finished = done.qualities.get(row.quality)
+    if not (mine or finished) or row.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
         return QualityPicture(row.status, row.segments_completed, row.progress_percent, row.error_message)
     # A batch that was split leaves two keys for the same span: the further one counts.
-    spans: dict[int, tuple[int, float]] = {}
+    spans = {first: (count, float(count)) for first, count in done.spans(row.quality).items()}
     for step in mine:
         segments, percent = span_progress(step, row.quality)
         before = spans.get(step.first_segment or 0, (0, 0.0))
         whole = step.segments or row.segments_total or 0
         spans[step.first_segment or 0] = (max(before[0], segments), max(before[1], percent * whole / 100))
-    done = sum(segments for segments, _ in spans.values())
+    stored = sum(segments for segments, _ in spans.values())
     total = row.segments_total or 0
-    if total and done >= total:
+    if total and stored >= total:
         return QualityPicture(QualityStatus.COMPLETED, total, 100, None)
     running = any(step.outcome is StepOutcome.RUNNING for step in mine)
-    last = max(mine, key=lambda step: (step.started_at, step.generation, step.attempt))
-    failed = last.outcome is StepOutcome.FAILED
+    last = max(mine, key=lambda step: (step.started_at, step.generation, step.attempt), default=None)
+    if last is not None and finished is not None and finished.started_at > last.started_at:
+        last = None  # what began after it went well
+    failed = last is not None and last.outcome is StepOutcome.FAILED
     status = QualityStatus.IN_PROGRESS if running else QualityStatus.PENDING
-    if not running and failed and not last.will_retry:
+    if last is not None and failed and not running and not last.will_retry:
         status = QualityStatus.FAILED
     percent = int(100 * sum(part for _, part in spans.values()) / total) if total else 0
     return QualityPicture(
         status=status,
-        segments_completed=max(row.segments_completed, min(done, total)),
+        segments_completed=max(row.segments_completed, min(stored, total)),
         percent=max(row.progress_percent, min(99, percent)),
-        error_message=last.error_message if failed and not running else None,
+        error_message=last.error_message if last is not None and failed and not running else None,
     )
 
 

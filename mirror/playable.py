@@ -1,21 +1,22 @@
 """When may people begin to watch? When the lowest rung will stay ahead of them, and its sound with it. Pure."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from contracts.media import TranscodePlan
 from contracts.states import StepName, StepOutcome
-from mirror.deriving import span_progress
+from mirror.deriving import NOTHING_DONE, Done, span_progress
 from mirror.tables import JobStep
 
 LEAD_S = 30.0  # enough to outlast a lost worker, or a slow stretch
 FASTER = 1.2  # than it plays, with a margin: speed is measured so far, not promised
 
 
-def is_playable(plan: TranscodePlan, steps: Sequence[JobStep]) -> bool:
+def is_playable(plan: TranscodePlan, steps: Sequence[JobStep], done: Done = NOTHING_DONE) -> bool:
     """Judge by the newest attempts of a job's steps."""
     grid = plan.grid
-    segments, speed = _lead([step for step in steps if step.step is StepName.TRANSCODE], plan.renditions[-1].quality)
+    lowest = plan.renditions[-1].quality
+    segments, speed = _lead([s for s in steps if s.step is StepName.TRANSCODE], lowest, done.spans(lowest))
     if segments < 1:
         return False
     there_s = grid.seconds(min(segments * grid.segment_frames, grid.frames))
@@ -27,21 +28,26 @@ def is_playable(plan: TranscodePlan, steps: Sequence[JobStep]) -> bool:
     return all(_reaches(sounds.get(f"audio:{audio.track}"), needed_s, grid.duration_s) for audio in plan.audio)
 
 
-def _lead(steps: Sequence[JobStep], quality: str) -> tuple[int, float]:
+def _lead(steps: Sequence[JobStep], quality: str, finished: Mapping[int, int]) -> tuple[int, float]:
     """Count one quality's segments from the start without a gap, and say how fast the next ones come."""
     spans: dict[int, list[JobStep]] = defaultdict(list)
     for step in steps:
         if quality in step.qualities:
             spans[step.first_segment or 0].append(step)  # a batch that was split leaves several for one span
     there = 0
-    while here := spans.get(there):
+    while True:
+        if there in finished:
+            there += finished[there]
+            continue
+        here = spans.get(there)
+        if not here:
+            return there, 0.0
         length = max(step.segments or 0 for step in here)
         done = max(span_progress(step, quality)[0] for step in here)
         if done < length or length == 0:
             running = [step for step in here if step.outcome is StepOutcome.RUNNING]
             return there + done, max((float(step.progress.get("speed", 0.0)) for step in running), default=0.0)
         there += length
-    return there, 0.0
 
 
 def _reaches(sound: JobStep | None, needed_s: float, duration_s: float) -> bool:

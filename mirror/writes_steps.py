@@ -14,10 +14,11 @@ from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome
 from contracts.steps import StepProgress
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim, WorkerIdentity
 from mirror.cleaning import clean, jsonable, sentence, tail
-from mirror.deriving import JobPicture, latest_attempts, picture_job, picture_quality
+from mirror.deriving import NOTHING_DONE, Done, JobPicture, latest_attempts, picture_job, picture_quality
 from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
 from mirror.locking import database_now, lock_job
 from mirror.playable import is_playable
+from mirror.reads_steps import attempts_of, done_spans, open_steps
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
 from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event
@@ -64,8 +65,7 @@ async def record_step(s: WriteSession, news: StepNews, worker: WorkerIdentity, l
 async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdentity) -> bool:
     claim = news.claim
     now = await database_now(s)
-    attempts = list((await s.execute(select(JobStep).where(JobStep.job_id == job.id))).scalars())
-    siblings = [step for step in attempts if step.step_key == claim.step_key]
+    siblings = await attempts_of(s, job.id, claim.step_key)
     mine = (claim.generation, claim.attempt)
     if any((step.generation, step.attempt) > mine for step in siblings):
         return False
@@ -82,13 +82,12 @@ async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdent
         row = _new_row(claim, siblings, worker, now)
         s.add(row)
         events += _supersede(siblings, row, now)
-        attempts = [*attempts, row]
     _update_row(row, news, now)
     if not has_ended(job):
         await s.flush()
         for result in news.learned:
             await (put_facts(s, job, result) if isinstance(result, SourceFacts) else put_plan(s, job, result))
-        events += await _record_job(s, job, attempts, row, worker, now)
+        events += await _record_job(s, job, row, now)
     # How the finalize step ends is the job's own end, and that is told where it is written.
     if news.end is not None and row.step is not StepName.FINALIZE:
         events.append(end_event(row))
@@ -183,35 +182,44 @@ def _update_row(row: JobStep, news: StepNews, now: datetime) -> None:
             row.percent = 100.0
 
 
-async def _record_job(
-    s: WriteSession, job: Job, attempts: list[JobStep], row: JobStep, worker: WorkerIdentity, now: datetime
-) -> list[Event]:
-    """Derive the rows of job, qualities and video from all the job's steps."""
-    steps = latest_attempts(attempts)
-    found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
-    qualities = found.scalars().all()
+async def _record_job(s: WriteSession, job: Job, row: JobStep, now: datetime) -> list[Event]:
+    """Let one step's news change the rows of job, qualities and video."""
+    attempts = [*await open_steps(s, job.id, but=row.step_key), row]
+    done = await done_spans(s, job.id, but=row.step_key)
     events: list[Event] = []
     if job.started_at is None:
         job.started_at = row.started_at
         events.append(started_event(row))
-    for quality in qualities:
-        events += _apply_quality(quality, steps, now)
-    picture = picture_job(job, steps, qualities)
-    job.progress_percent = picture.percent
-    job.attempt_number = picture.attempt_number
-    job.last_checkpoint = now
-    job.last_error = picture.last_error
-    job.current_step = picture.current_step or job.current_step
-    transcoded = any(step.step is StepName.TRANSCODE for step in steps)
+    transcoded = bool(done.qualities) or any(step.step is StepName.TRANSCODE for step in attempts)
     if row.step is StepName.TRANSCODE or not transcoded:  # the record for ever names who encoded
         job.processed_by_worker_id = row.worker_id
         job.processed_by_worker_name = row.worker_name
+    job.last_checkpoint = now
+    events += await redraw(s, job, attempts, now, done)
+    return events + await _announce_playable(s, job, attempts, done, row, now)
+
+
+async def redraw(
+    s: WriteSession, job: Job, attempts: list[JobStep], now: datetime, done: Done = NOTHING_DONE
+) -> list[Event]:
+    """Derive the rows of a locked job, its qualities and its video from all its steps; `done` may be left out."""
+    steps = latest_attempts(attempts)
+    found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
+    qualities = found.scalars().all()
+    events: list[Event] = []
+    for quality in qualities:
+        events += _apply_quality(quality, steps, done, now)
+    picture = picture_job(job, steps, qualities, done)
+    job.progress_percent = picture.percent
+    job.attempt_number = picture.attempt_number
+    job.last_error = picture.last_error
+    job.current_step = picture.current_step or job.current_step
     await _apply_claim(s, job, picture, now)
-    return events + await _announce_playable(s, job, steps, row, now)
+    return events
 
 
 async def _announce_playable(
-    s: WriteSession, job: Job, steps: list[JobStep], row: JobStep, now: datetime
+    s: WriteSession, job: Job, steps: list[JobStep], done: Done, row: JobStep, now: datetime
 ) -> list[Event]:
     """Say once, and for good, that people can begin to watch; from then on the video is public, as at its end."""
     if row.step not in (StepName.AUDIO, StepName.TRANSCODE) or not job.plan:
@@ -219,7 +227,7 @@ async def _announce_playable(
     known = await s.execute(select(Video.playable_at).where(Video.id == job.video_id))
     if known.scalar_one_or_none() is not None:
         return []
-    if not is_playable(TranscodePlan.model_validate(job.plan), steps):
+    if not is_playable(TranscodePlan.model_validate(job.plan), steps, done):
         return []
     first = await s.execute(
         update(Video)
@@ -230,8 +238,8 @@ async def _announce_playable(
     return [playable_event(job.id)] if first.first() is not None else []
 
 
-def _apply_quality(quality: QualityProgressRow, steps: list[JobStep], now: datetime) -> list[Event]:
-    picture = picture_quality(quality, steps)
+def _apply_quality(quality: QualityProgressRow, steps: list[JobStep], done: Done, now: datetime) -> list[Event]:
+    picture = picture_quality(quality, steps, done)
     if picture.status is quality.status and picture.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
         return []
     events = []

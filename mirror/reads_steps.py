@@ -1,0 +1,72 @@
+"""The steps of one job, read so that a long film costs no more than a short one.
+
+A film of three hours has a thousand steps, and every heartbeat of each of them is written. What is done is added up
+by Postgres; rows are read only of what is not.
+"""
+
+from sqlalchemy import ARRAY, Integer, Subquery, Text, and_, column, func, select, true
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from contracts.ids import JobId
+from contracts.states import StepName, StepOutcome
+from mirror.deriving import Done, DoneQuality
+from mirror.sessions import AnySession
+from mirror.tables import JobStep
+
+_INTEGERS = ARRAY(Integer)
+
+
+async def attempts_of(s: AnySession, job_id: JobId | int, step_key: str) -> list[JobStep]:
+    """Read every attempt of one step."""
+    found = await s.execute(select(JobStep).where(JobStep.job_id == job_id, JobStep.step_key == step_key))
+    return list(found.scalars())
+
+
+async def open_steps(s: AnySession, job_id: JobId | int, *, but: str) -> list[JobStep]:
+    """Read the newest attempt of each step but one, leaving out the spans that are done."""
+    newest = _newest(job_id, but)
+    query = select(JobStep).where(JobStep.id.in_(select(newest.c.id).where(~newest.c.is_done)))
+    return list((await s.execute(query)).scalars())
+
+
+async def done_spans(s: AnySession, job_id: JobId | int, *, but: str) -> Done:
+    """Add up the spans that are done, leaving out one step."""
+    newest = _newest(job_id, but)
+    quality = func.jsonb_array_elements_text(newest.c.qualities).table_valued(column("name", Text)).lateral("quality")
+    query = (
+        select(
+            quality.c.name,
+            func.array_agg(newest.c.first_segment, type_=_INTEGERS).label("firsts"),
+            func.array_agg(newest.c.segments, type_=_INTEGERS).label("lengths"),
+            func.max(newest.c.started_at).label("started_at"),
+            func.max(newest.c.finished_at).label("finished_at"),
+        )
+        .select_from(newest)
+        .join(quality, true())
+        .where(newest.c.is_done)
+        .group_by(quality.c.name)
+    )
+    return Done(
+        {
+            row.name: DoneQuality(dict(zip(row.firsts, row.lengths, strict=True)), row.started_at, row.finished_at)
+            for row in await s.execute(query)
+        }
+    )
+
+
+def _newest(job_id: JobId | int, but: str) -> Subquery:
+    """Name the newest attempt of each step. By one sort: a join of the table with itself is at its planner's mercy."""
+    is_done = and_(
+        JobStep.step == StepName.TRANSCODE,
+        JobStep.outcome == StepOutcome.COMPLETED,
+        JobStep.first_segment.is_not(None),
+        JobStep.segments.is_not(None),
+    )
+    shown = JobStep.qualities, JobStep.first_segment, JobStep.segments, JobStep.started_at, JobStep.finished_at
+    return (
+        select(JobStep.id, is_done.label("is_done"), *shown)
+        .ext(distinct_on(JobStep.step_key))
+        .where(JobStep.job_id == job_id, JobStep.step_key != but)
+        .order_by(JobStep.step_key, JobStep.generation.desc(), JobStep.attempt.desc())
+        .subquery("newest")
+    )
