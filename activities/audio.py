@@ -69,7 +69,7 @@ class _TrackWork:
     async def keep_finished(self, here: Path) -> None:
         """Verify and store what ffmpeg has closed since the last look."""
         for index, path in await asyncio.to_thread(finished_segments, here, len(self._durations)):
-            if index == 0 and not await asyncio.to_thread(verify.has_samples, path):
+            if index == 0 and not await asyncio.to_thread(verify.has_sound, path):
                 return  # what ffmpeg writes at the end of a track that gave it nothing
             init = self._folder.init or await self._folder.keep_init(here / INIT)
             facts = await asyncio.to_thread(verify.check_audio_segment, path, init, self._tfdt)

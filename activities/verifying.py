@@ -5,7 +5,7 @@ from temporalio import activity
 from activities.pulse import pulsing
 from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, rendition_prefix, segment_index
-from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, VideoRendition
+from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, SubtitleRendition, VideoRendition
 from contracts.steps import BrokenRendition, EncodedAudio, VerifiedRenditions, VerifyRenditions
 from media.bandwidth import measure
 from media.boxes import InitFacts, read_init
@@ -32,7 +32,13 @@ class VerifySteps:
                     # An answer, not a failure: asking again would find the same, encoding it anew may not.
                     broken.append(BrokenRendition(quality=planned.quality, sentence=error.sentence))
             audio = await self._tracks(request)
-        return VerifiedRenditions(video=tuple(whole), audio=audio, broken=tuple(broken))
+            subtitles = tuple([text for text in request.subtitles if await self._is_there(text)])
+        return VerifiedRenditions(video=tuple(whole), audio=audio, subtitles=subtitles, broken=tuple(broken))
+
+    async def _is_there(self, text: SubtitleRendition) -> bool:
+        """Subtitles that are gone are not listed; the video does without them."""
+        facts = await self._store.stat(text.key)
+        return facts is not None and facts.size_bytes == text.size_bytes
 
     async def _tracks(self, request: VerifyRenditions) -> tuple[AudioRendition, ...]:
         """Check the tracks that gave any sound; when the default one did not, the first that did takes its place."""

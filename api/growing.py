@@ -20,10 +20,11 @@ from contracts.layout import (
     rendition_prefix,
     segment_index,
     segment_name,
+    subtitles_prefix,
     video_prefix,
 )
 from contracts.media import AudioTimeline, PlannedAudio, PlannedRendition
-from media.growing import GrowingRung, GrowingTrack, RungPlaylist, TrackPlaylist, growing_master
+from media.growing import GrowingRung, GrowingTrack, RungPlaylist, StoredText, TrackPlaylist, growing_master
 from media.manifests import folder_beside
 from mirror.reads_growing import GrowingJob, growing_job
 from storage.store import Store
@@ -71,6 +72,7 @@ class _Watched:
         self._rungs: dict[str, RungPlaylist] = {}
         self._tracks: dict[str, TrackPlaylist] = {}
         self._master: str | None = None
+        self._texts_there: set[str] = set()
 
     def _is_due(self, what: str) -> bool:
         now = time.monotonic()
@@ -125,7 +127,8 @@ class _Watched:
         # The lowest first: a rung that was counted before it would look like a laggard.
         rungs = [await self._rung(store, job, planned) for planned in reversed(job.plan.renditions)][::-1]
         tracks = [await self._track(store, job, planned) for planned in job.plan.audio]
-        return growing_master(job.plan.grid, rungs, tracks, video_prefix(self._slug))
+        texts = await self._stored_texts(store, job)
+        return growing_master(job.plan.grid, rungs, tracks, video_prefix(self._slug), texts)
 
     def _generations(self, job: GrowingJob, planned: PlannedRendition) -> list[str]:
         """Name the folders of a rung, oldest first: it has several when it started anew."""
@@ -181,6 +184,16 @@ class _Watched:
             if known is None or found.segments >= known.segments:
                 self._timelines[prefix] = known = found
         return known
+
+    async def _stored_texts(self, store: Store, job: GrowingJob) -> list[StoredText]:
+        """Name the subtitles that are there; their playlists are files, whole from the beginning."""
+        found = []
+        for planned in job.plan.subtitles:
+            prefix = subtitles_prefix(self._slug, job.output, planned.track)
+            if prefix in self._texts_there or await store.stat(prefix + PLAYLIST):
+                self._texts_there.add(prefix)
+                found.append(StoredText(planned, prefix))
+        return found
 
     async def _init(self, store: Store, prefix: str) -> bytes:
         """Read an init segment, once: it is stored before the first segment, and never changed."""

@@ -5,6 +5,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from api.schemas_tracks import SOUND, SUBTITLES, Sound, Subtitles
 from contracts.layout import MASTER, MPD, THUMBNAIL, video_prefix
 from contracts.states import Codec, JobState, QualityStatus, StepName, Tier, VideoStatus
 from mirror.views import VideoView
@@ -93,6 +94,8 @@ class Video(Answer):
         job_id=34,
         qualities=[RENDITION],
         missing=[MISSING],
+        audio=[SOUND],
+        subtitles=[SUBTITLES],
         stream_url="/videos/my-holiday/master.m3u8",
         dash_url="/videos/my-holiday/manifest.mpd",
         thumbnail_url="/videos/my-holiday/thumbnail.jpg",
@@ -119,6 +122,8 @@ class Video(Answer):
     job_id: int | None = Field(description="The newest job")
     qualities: tuple[Quality, ...]
     missing: tuple[Missing, ...] = Field(default=(), description="What it does without; a retry makes just that")
+    audio: tuple[Sound, ...] = Field(default=(), description="The sounds to choose from; empty for a silent video")
+    subtitles: tuple[Subtitles, ...] = Field(default=(), description="The source's text tracks, as WebVTT")
     stream_url: str | None = Field(
         default=None, description="HLS, relative to this host; given from `playable_at` on, while it still grows"
     )

@@ -10,6 +10,7 @@ THUMBNAIL = "thumbnail.jpg"
 STORYBOARD = "storyboard.vtt"
 PLAYLIST = "playlist.m3u8"
 INIT = "init.mp4"
+SUBTITLES = "subtitles.vtt"
 TIMELINE = "timeline.json"  # of a sound track, while it grows: its segments are not all of one length
 
 REMUXED = "remuxed/"  # copies of sources that seek badly, for as long as their job lasts
@@ -52,6 +53,10 @@ def earlier_prefixes(prefix: str) -> tuple[str, ...]:
 
 def audio_prefix(slug: str, output: str, track: int) -> str:
     return f"{video_prefix(slug)}{output}/audio_{track}/"
+
+
+def subtitles_prefix(slug: str, output: str, track: int) -> str:
+    return f"{video_prefix(slug)}{output}/subtitles_{track}/"
 
 
 def segment_name(index: int) -> str:

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from pydantic import computed_field
 
+from contracts.layout import SUBTITLES
 from contracts.message import Message
 from contracts.states import Codec
 
@@ -76,12 +77,24 @@ class AudioFacts(Message):
     end_s: float = 0.0  # end of the last sound, measured from the video's start; 0 when it is not known
 
 
+class SubtitleFacts(Message):
+    """A text track: its words are read later, when they become WebVTT."""
+
+    stream: int
+    codec: str
+    language: str = "und"
+    title: str = ""
+    default: bool = False
+    forced: bool = False  # only for what is spoken in another language than the sound's
+
+
 class SourceFacts(Message):
     format_name: str
     size_bytes: int
     duration_s: float
     video: VideoFacts
     audio: tuple[AudioFacts, ...] = ()
+    subtitles: tuple[SubtitleFacts, ...] = ()
     warnings: tuple[str, ...] = ()
     clock_jumps: bool = False  # time stamps leap in the middle, as where a broadcast was joined
     wants_remux: bool = False  # its container seeks badly; a copy of its packets in another one will not
@@ -174,6 +187,18 @@ class PlannedAudio(Message):
     name: str = "Main"
     default: bool = False
     start_s: str = "0"
+    source_channels: int = 2
+    source_layout: str = ""
+
+
+class PlannedSubtitle(Message):
+    track: int  # 0 is the first subtitle rendition
+    stream: int
+    codec: str
+    language: str = "und"
+    name: str = "Subtitles"
+    default: bool = False
+    forced: bool = False
 
 
 class Encoding(Message):
@@ -192,6 +217,7 @@ class TranscodePlan(Message):
     renditions: tuple[PlannedRendition, ...]  # largest first: each is scaled from the one before
     skipped: tuple[str, ...] = ()
     audio: tuple[PlannedAudio, ...] = ()
+    subtitles: tuple[PlannedSubtitle, ...] = ()
     spans: tuple[Span, ...]
     lists: tuple[tuple[str, ...], ...] = ()  # qualities that share one decode, the earliest wanted first
     window: int = 4  # steps of one list that are scheduled at a time
@@ -237,6 +263,23 @@ class AudioRendition(Message):
     @property
     def duration_s(self) -> float:
         return sum(duration * count for duration, count in self.segment_durations) / self.timescale
+
+
+class SubtitleRendition(Message):
+    """A text track as one WebVTT file, beside the playlist that names it."""
+
+    track: int
+    prefix: str
+    language: str
+    name: str
+    default: bool
+    forced: bool
+    cues: int
+    size_bytes: int
+
+    @property
+    def key(self) -> str:
+        return self.prefix + SUBTITLES
 
 
 class AudioTimeline(Message):

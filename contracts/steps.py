@@ -16,6 +16,7 @@ from contracts.media import (
     PlannedRendition,
     SourceFacts,
     Span,
+    SubtitleRendition,
     TranscodePlan,
     VideoFacts,
     VideoRendition,
@@ -265,6 +266,7 @@ class VerifyRenditions(StepRequest):
     output: str
     plan: TranscodePlan
     audio: tuple[EncodedAudio, ...] = ()
+    subtitles: tuple[SubtitleRendition, ...] = ()
     again: bool = False  # after a rendition was started anew
 
     @property
@@ -280,6 +282,7 @@ class BrokenRendition(Message):
 class VerifiedRenditions(Message):
     video: tuple[VideoRendition, ...]
     audio: tuple[AudioRendition, ...] = ()
+    subtitles: tuple[SubtitleRendition, ...] = ()
     broken: tuple[BrokenRendition, ...] = ()  # not whole: never listed in a manifest
 
 
@@ -313,6 +316,7 @@ class Finalize(StepRequest):
     duration_s: float
     qualities: tuple[str, ...]
     missing: tuple[MissingRendition, ...] = ()
+    notes: tuple[str, ...] = ()  # what people should know of this video beside the plan's own notes
 
 
 class RemovePartial(StepRequest):

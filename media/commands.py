@@ -11,13 +11,13 @@ from typing import Any
 import ffmpeg
 
 from contracts.layout import INIT, PLAYLIST
-from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, VideoFacts
+from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
-from media import filters
+from media import filters, sound
 from media.sniff import SAFE_INPUT
+from media.subtitles import MOST_BYTES, times_file, words_file
 from media.tools import Ffmpeg
 
-_SOUND_LEAD_S = 10  # sound before the picture is cut away anyway; so long before, its time stamp is wrong
 _SEEK_MARGIN_S = 1  # deinterlacing and the grid want some pictures before the first one that counts
 
 
@@ -132,26 +132,35 @@ def _encoder(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int
 def audio(tool: Ffmpeg, source: Path, output: Path, request: EncodeAudio) -> list[str]:
     """Encode one track, whole, into segments in `output/`."""
     track = _input(source, {}, copyts=None)[str(request.audio.stream)]
-    # Sound is measured from the picture's start, so that both begin together.
-    track = track.filter("asetpts", f"PTS-({request.video_start_s}/TB)")
-    # One wrong time stamp must not become days of silence: such pieces are left out, wherever they come …
-    end_s = f"{request.grid.duration_s + filters.SOUND_MARGIN_S:.6f}"
-    track = track.filter("aselect", f"not(lt(t,-{_SOUND_LEAD_S})+gte(t,{end_s}))")
-    # … and the piece that crosses the end is cut at it.
-    track = track.filter("atrim", end=end_s)
-    # First to our rate alone, for `first_pts` counts samples of what comes in.
-    track = track.filter("aresample", "48000")
-    # Fills gaps with silence. The encoder puts 1024 samples before the first: starting at 1024 lets them begin at 0.
-    track = track.filter("aresample", "48000", **{"async": 1, "first_pts": 1024})
+    track = _chain(track, sound.to_stereo(request.audio))
+    track = _chain(track, sound.in_time(request.video_start_s, request.grid.duration_s))
     out = track.output(
         f"file:{output / PLAYLIST}",
         **{"c:a": "aac", "b:a": f"{request.audio.kbps}k"},
-        # 5.1 and the like are mixed down; every browser plays stereo.
         ac=request.audio.channels,
         **_segments(output, request.grid, 0, "+frag_discont", early_s=0.0),
     )
     # Without it ffmpeg fails when two thirds of a track cannot be decoded; the rest is better than no video.
     return _compile(tool, out, "-max_error_rate", "1")
+
+
+def subtitles(tool: Ffmpeg, source: Path, output: Path, tracks: Sequence[PlannedSubtitle]) -> list[str]:
+    """Copy the packets of text tracks out of a source, payloads and times apart; nothing is decoded."""
+    read = _input(source, {}, copyts=None)
+    outputs = []
+    for track in tracks:
+        for muxer, file in (("data", words_file(output, track)), ("framecrc", times_file(output, track))):
+            outputs.append(
+                read[str(track.stream)].output(
+                    f"file:{file}",
+                    c="copy",
+                    f=muxer,
+                    # A track may claim to be text and be anything: what is kept of it is limited.
+                    fs=MOST_BYTES,
+                    avoid_negative_ts="disabled",
+                )
+            )
+    return _compile(tool, ffmpeg.merge_outputs(*outputs))
 
 
 def _segments(folder: Path, grid: Grid, first_segment: int, movflags: str, *, early_s: float) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from contracts.errors import SourceUnreadable, SourceUnsupported
-from contracts.media import AudioFacts, VideoFacts
+from contracts.media import AudioFacts, SubtitleFacts, VideoFacts
 from media import rates
 from media.packets import PacketScan, SoundScan
+from media.subtitle_text import TEXT_CODECS
 
 Stream = dict[str, Any]  # one entry of ffprobe's `streams`
 
@@ -19,6 +20,7 @@ _SEEKS_WELL = frozenset({"mov", "mp4", "matroska", "webm"})
 _LONGEST_STILL_S = 600.0
 _LONG_VIDEO_S = 6 * 3600.0
 _SLOWEST_SHOW_S = 60.0
+_MOST_NAMED = 5  # tracks in one sentence
 
 
 def is_audio(stream: Stream) -> bool:
@@ -153,20 +155,53 @@ def tracks(
 
 
 def audio_facts(stream: Stream) -> AudioFacts:
-    tags = {key.lower(): value for key, value in stream.get("tags", {}).items()}
-    language = str(tags.get("language") or "und")
+    language, title = _language_and_title(stream)
     return AudioFacts(
         stream=int(stream["index"]),
         codec=stream["codec_name"],
         channels=int(stream["channels"]),
         sample_rate=int(stream.get("sample_rate") or 0),
         layout=stream.get("channel_layout", ""),
-        language=language if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", language) else "und",
-        title=_plain(str(tags.get("title") or ""))[:100],
+        language=language,
+        title=title,
         default=bool(stream.get("disposition", {}).get("default")),
         start_s=stream["start_time"] if _number(stream.get("start_time")) else "0",
         duration_s=_declared_s(stream) or 0.0,
     )
+
+
+def subtitles(streams: list[Stream]) -> tuple[tuple[SubtitleFacts, ...], list[str]]:
+    """Describe the tracks of text, and say which ones are none."""
+    kept: list[SubtitleFacts] = []
+    left_out: list[str] = []
+    for number, stream in enumerate((one for one in streams if one.get("codec_type") == "subtitle"), start=1):
+        codec = str(stream.get("codec_name") or "unknown")
+        language, title = _language_and_title(stream)
+        if codec not in TEXT_CODECS:
+            left_out.append(f"{number} ({codec}, {language})")
+            continue
+        disposition = stream.get("disposition", {})
+        kept.append(
+            SubtitleFacts(
+                stream=int(stream["index"]),
+                codec=codec,
+                language=language,
+                title=title,
+                default=bool(disposition.get("default")),
+                forced=bool(disposition.get("forced")),
+            )
+        )
+    if not left_out:
+        return tuple(kept), []
+    some = ", ".join(left_out[:_MOST_NAMED]) + (" and more" if len(left_out) > _MOST_NAMED else "")
+    return tuple(kept), [f"Subtitles that are pictures or of an unknown kind are left out: track {some}."]
+
+
+def _language_and_title(stream: Stream) -> tuple[str, str]:
+    tags = {key.lower(): value for key, value in stream.get("tags", {}).items()}
+    language = str(tags.get("language") or "und")
+    known = re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}", language)
+    return language if known else "und", _plain(str(tags.get("title") or ""))[:100]
 
 
 def seconds_lost(

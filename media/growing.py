@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
-from contracts.media import AudioRendition, AudioTimeline, Grid, PlannedAudio, PlannedRendition, VideoRendition
+from contracts.media import (
+    AudioRendition,
+    AudioTimeline,
+    Grid,
+    PlannedAudio,
+    PlannedRendition,
+    PlannedSubtitle,
+    SubtitleRendition,
+    VideoRendition,
+)
 from contracts.steps import VerifiedRenditions
 from media.boxes import read_init
 from media.manifests import MediaPlaylist, longest_sound, master_playlist
@@ -32,6 +41,14 @@ class GrowingTrack:
     @property
     def is_silent(self) -> bool:
         return self.timeline is not None and self.timeline.whole and not self.timeline.segments
+
+
+@dataclass(frozen=True)
+class StoredText:
+    """Subtitles that are there: whole, for they are stored whole."""
+
+    planned: PlannedSubtitle
+    prefix: str
 
 
 class RungPlaylist:
@@ -85,7 +102,11 @@ class TrackPlaylist:
 
 
 def growing_master(
-    grid: Grid, rungs: Sequence[GrowingRung], tracks: Sequence[GrowingTrack], slug_prefix: str
+    grid: Grid,
+    rungs: Sequence[GrowingRung],
+    tracks: Sequence[GrowingTrack],
+    slug_prefix: str,
+    texts: Sequence[StoredText] = (),
 ) -> str | None:
     """Write the master playlist of what can be watched now; None while the lowest rung or a sound has no opening.
 
@@ -101,7 +122,8 @@ def growing_master(
     if sounds and not any(sound.default for sound in sounds):  # the default one gave no sound
         sounds[0] = sounds[0].model_copy(update={"default": True})
     videos = tuple(_video(grid, rung) for rung in listed)
-    return master_playlist(VerifiedRenditions(video=videos, audio=tuple(sounds)), slug_prefix)
+    subtitles = tuple(_subtitles(text) for text in texts)
+    return master_playlist(VerifiedRenditions(video=videos, audio=tuple(sounds), subtitles=subtitles), slug_prefix)
 
 
 def _segment_length(grid: Grid) -> Fraction:
@@ -157,4 +179,18 @@ def _sound(track: GrowingTrack) -> AudioRendition:
         size_bytes=0,
         peak_bandwidth=cap,
         average_bandwidth=cap,
+    )
+
+
+def _subtitles(text: StoredText) -> SubtitleRendition:
+    planned = text.planned
+    return SubtitleRendition(
+        track=planned.track,
+        prefix=text.prefix,
+        language=planned.language,
+        name=planned.name,
+        default=planned.default,
+        forced=planned.forced,
+        cues=0,
+        size_bytes=0,
     )

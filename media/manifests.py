@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 from xml.sax.saxutils import quoteattr
 
-from contracts.layout import INIT, PLAYLIST, segment_name
-from contracts.media import AudioRendition, VideoRendition
+from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name
+from contracts.media import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.steps import VerifiedRenditions
 
 _GROUP = "aud"
+_TEXT_GROUP = "subs"
+_FIRST_TEXT_SET = 1000  # ids of adaptation sets; sound has those from 1 on
 _AAC_FRAME = 1024  # samples
 # ISO 639-2 as most containers write it, to BCP 47 as players want it; others are passed on as they are.
 _SHORT = {
@@ -103,6 +105,21 @@ def media_playlist(lengths: Iterable[Fraction], longest: Fraction) -> str:
     return playlist.text(whole=True)
 
 
+def media_playlist_subtitles(duration_s: float) -> str:
+    """Write a subtitle rendition's playlist: one file for the whole video, never growing."""
+    lines = [
+        "#EXTM3U",
+        "#EXT-X-VERSION:7",
+        f"#EXT-X-TARGETDURATION:{max(1, math.floor(duration_s + 0.5))}",
+        "#EXT-X-MEDIA-SEQUENCE:0",
+        "#EXT-X-PLAYLIST-TYPE:VOD",
+        f"#EXTINF:{duration_s:.6f},",
+        SUBTITLES,
+        "#EXT-X-ENDLIST",
+    ]
+    return "\n".join([*lines, ""])
+
+
 def master_playlist(renditions: VerifiedRenditions, slug_prefix: str) -> str:
     """Write the playlist that names every rendition; `slug_prefix` is the folder it will lie in."""
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
@@ -112,17 +129,24 @@ def master_playlist(renditions: VerifiedRenditions, slug_prefix: str) -> str:
             f'LANGUAGE="{_language(audio.language)}",DEFAULT={"YES" if audio.default else "NO"},AUTOSELECT=YES,'
             f'CHANNELS="{audio.channels}",URI="{_relative(audio.prefix, slug_prefix)}{PLAYLIST}"'
         )
+    for text in renditions.subtitles:
+        lines.append(
+            f'#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="{_TEXT_GROUP}",NAME="{_quoted(text.name)}",'
+            f'LANGUAGE="{_language(text.language)}",DEFAULT={"YES" if text.default else "NO"},AUTOSELECT=YES,'
+            f'FORCED={"YES" if text.forced else "NO"},URI="{_relative(text.prefix, slug_prefix)}{PLAYLIST}"'
+        )
     # A player fetches one rung and one track at a time: the busiest of each is what the line must carry.
     audio_peak = max((audio.peak_bandwidth for audio in renditions.audio), default=0)
     audio_average = max((audio.average_bandwidth for audio in renditions.audio), default=0)
     audio_codecs = sorted({audio.codecs for audio in renditions.audio})
     for video in largest_first(renditions):
-        group = f',AUDIO="{_GROUP}"' if renditions.audio else ""
+        groups = f',AUDIO="{_GROUP}"' if renditions.audio else ""
+        groups += f',SUBTITLES="{_TEXT_GROUP}"' if renditions.subtitles else ""
         lines += [
             f"#EXT-X-STREAM-INF:BANDWIDTH={video.peak_bandwidth + audio_peak},"
             f"AVERAGE-BANDWIDTH={video.average_bandwidth + audio_average},"
             f"RESOLUTION={video.width}x{video.height},FRAME-RATE={float(video.frame_rate.fraction):.3f},"
-            f'CODECS="{",".join([video.codecs, *audio_codecs])}"{group}',
+            f'CODECS="{",".join([video.codecs, *audio_codecs])}"{groups}',
             f"{_relative(video.prefix, slug_prefix)}{PLAYLIST}",
         ]
     return "\n".join([*lines, ""])
@@ -169,7 +193,23 @@ def dash_manifest(renditions: VerifiedRenditions, slug_prefix: str) -> str:
             "</Representation>",
             "</AdaptationSet>",
         ]
+    for text in renditions.subtitles:
+        lines += _text_set(text, slug_prefix, seconds)
     return "\n".join([*lines, "</Period>", "</MPD>", ""])
+
+
+def _text_set(text: SubtitleRendition, slug_prefix: str, seconds: float) -> list[str]:
+    roles = ["forced-subtitle" if text.forced else "subtitle", *(["main"] if text.default else [])]
+    return [
+        f'<AdaptationSet id="{_FIRST_TEXT_SET + text.track}" contentType="text" mimeType="text/vtt"'
+        f" lang={quoteattr(_language(text.language))}>",
+        *(f'<Role schemeIdUri="urn:mpeg:dash:role:2011" value="{role}"/>' for role in roles),
+        f"<Label>{_text(text.name)}</Label>",
+        f'<Representation id="subtitles_{text.track}" bandwidth="{math.ceil(8 * text.size_bytes / seconds)}">',
+        f"<BaseURL>{_text(_relative(text.prefix, slug_prefix) + SUBTITLES)}</BaseURL>",
+        "</Representation>",
+        "</AdaptationSet>",
+    ]
 
 
 def largest_first(renditions: VerifiedRenditions) -> list[VideoRendition]:

@@ -6,11 +6,9 @@ from fractions import Fraction
 from contracts.errors import SourceUnsupported
 from contracts.media import (
     LADDER,
-    AudioFacts,
     Capacity,
     Encoding,
     Grid,
-    PlannedAudio,
     PlannedRendition,
     Rung,
     SourceFacts,
@@ -20,9 +18,9 @@ from contracts.media import (
     VideoFacts,
 )
 from media import colour, rates
-from media.filters import SOUND_MARGIN_S
 from media.spans import choose_lists, choose_spans
 from media.tools import ENCODERS, Ffmpeg, Toolbox
+from media.tracks import audio_notes, plan_audio, plan_subtitles
 
 INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
 _TONE_FILTERS: dict[ToneMap, frozenset[str]] = {
@@ -30,12 +28,6 @@ _TONE_FILTERS: dict[ToneMap, frozenset[str]] = {
     ToneMap.SCALE: frozenset({"scale:out_transfer"}),
     ToneMap.ZSCALE: frozenset({"zscale", "tonemap"}),
 }
-_LANGUAGES = {
-    "eng": "English", "en": "English", "deu": "Deutsch", "ger": "Deutsch", "de": "Deutsch", "fra": "Français",
-    "fre": "Français", "fr": "Français", "spa": "Español", "es": "Español", "ita": "Italiano", "it": "Italiano",
-    "por": "Português", "pt": "Português", "nld": "Nederlands", "nl": "Nederlands", "pol": "Polski", "pl": "Polski",
-    "jpn": "日本語", "ja": "日本語", "zho": "中文", "chi": "中文", "zh": "中文", "kor": "한국어", "ko": "한국어",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,13 +67,16 @@ def make_plan(
     narrow = not hdr and facts.video.color_primaries in colour.WIDE_PRIMARIES and "colorspace" in tool.filters
     if narrow:
         notes.append(f"Colours of {facts.video.color_primaries} are brought to those of BT.709.")
-    notes += _audio_notes(facts.audio, audible, grid)
+    notes += audio_notes(facts.audio, audible, grid)
+    subtitles, cut = plan_subtitles(facts.subtitles)
+    notes += cut
     notes.append(f"Encoded by ffmpeg {tool.version} from {tool.origin}.")
     return TranscodePlan(
         grid=grid,
         renditions=renditions,
         skipped=skipped,
-        audio=_plan_audio(audible, max(rung.audio_kbps for rung, _ in rungs)),
+        audio=plan_audio(audible, max(rung.audio_kbps for rung, _ in rungs)),
+        subtitles=subtitles,
         spans=spans,
         lists=choose_lists(renditions, spans, grid, capacity, share=options.share_decode),
         window=max(4, 2 * capacity.slots),
@@ -193,40 +188,3 @@ def _choose_tool(tools: Toolbox, facts: SourceFacts, hdr: bool) -> tuple[Ffmpeg,
 
     best = max(able, key=worth)  # the first of equals: the preferred one
     return best, tone_map(best)
-
-
-def _audio_notes(tracks: tuple[AudioFacts, ...], audible: tuple[AudioFacts, ...], grid: Grid) -> list[str]:
-    """Say what of the sound is not in the video."""
-    notes = [
-        f"Audio track {number} ({track.codec}) is left out: no ffmpeg here can decode it with this picture."
-        for number, track in enumerate(tracks, start=1)
-        if track not in audible
-    ]
-    for track in audible:
-        over_s = track.end_s - grid.duration_s
-        if over_s > SOUND_MARGIN_S:
-            notes.append(f"The sound of stream {track.stream} goes on for {over_s:.1f} s after the picture; it is cut.")
-    return notes
-
-
-def _plan_audio(tracks: tuple[AudioFacts, ...], kbps: int) -> tuple[PlannedAudio, ...]:
-    """Plan one rendition per track; exactly one is the default, and no two have the same name."""
-    default = next((index for index, track in enumerate(tracks) if track.default), 0)
-    planned: list[PlannedAudio] = []
-    for index, track in enumerate(tracks):
-        plain = "Main" if index == 0 else f"Track {index + 1}"
-        name = track.title or _LANGUAGES.get(track.language.lower(), plain)
-        if any(other.name == name for other in planned):
-            name = f"{name} ({index + 1})"
-        planned.append(
-            PlannedAudio(
-                track=index,
-                stream=track.stream,
-                kbps=kbps,
-                language=track.language,
-                name=name,
-                default=index == default,
-                start_s=track.start_s,
-            )
-        )
-    return tuple(planned)

@@ -28,18 +28,26 @@ def attributes(line: str) -> dict[str, str]:
 
 
 def read_master(path: Path) -> tuple[list[Variant], list[Variant]]:
-    """Read a master playlist as (video variants, sound renditions)."""
-    videos, sounds = [], []
+    """Read a master playlist as (video variants, sound renditions); `read_texts` reads its subtitles."""
+    videos = []
     lines = _lines(path)
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if line.startswith("#EXT-X-STREAM-INF:"):
             videos.append(Variant(attributes(line), path.parent / following))
-        elif line.startswith("#EXT-X-MEDIA:"):
-            found = attributes(line)
-            sounds.append(Variant(found, path.parent / found["URI"]))
+    sounds = _media(path, lines, "AUDIO")
     if not videos:
         raise OutputIncomplete("The master playlist lists no video.")
     return videos, sounds
+
+
+def read_texts(path: Path) -> list[Variant]:
+    """Read the subtitle renditions of a master playlist."""
+    return _media(path, _lines(path), "SUBTITLES")
+
+
+def _media(path: Path, lines: list[str], kind: str) -> list[Variant]:
+    named = [attributes(line) for line in lines if line.startswith("#EXT-X-MEDIA:")]
+    return [Variant(found, path.parent / found["URI"]) for found in named if found.get("TYPE") == kind]
 
 
 def read_media(path: Path) -> MediaPlaylist:
@@ -61,6 +69,16 @@ def read_media(path: Path) -> MediaPlaylist:
     if not init or not segments:
         raise OutputIncomplete("A playlist lists no media.")
     return MediaPlaylist(path.parent, path.parent / init, tuple(segments), target_s)
+
+
+def read_text_playlist(path: Path) -> tuple[Path, float]:
+    """Read the playlist of subtitles: the one file it names, and how long it says that is."""
+    lines = _lines(path)
+    files = [path.parent / line for line in lines if not line.startswith("#")]
+    lengths = [float(line.partition(":")[2].rstrip(",")) for line in lines if line.startswith("#EXTINF:")]
+    if "#EXT-X-ENDLIST" not in lines or len(files) != 1 or len(lengths) != 1 or not files[0].is_file():
+        raise OutputIncomplete("The playlist of subtitles does not name one file.")
+    return files[0], lengths[0]
 
 
 def _lines(path: Path) -> list[str]:

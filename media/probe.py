@@ -53,13 +53,15 @@ async def probe(tools: Toolbox, path: Path, limits: Limits | None = None) -> Sou
     if not wants_remux:
         await check_decodes(tools, path, facts, size_bytes, limits)
     audio, silent = describe.tracks(streams, sound, facts)
+    subtitles, unread = describe.subtitles(streams)
     return SourceFacts(
         format_name=format_name,
         size_bytes=size_bytes,
         duration_s=facts.end_s,
         video=facts,
         audio=audio,
-        warnings=(*describe.warnings(facts, lost), *silent),
+        subtitles=subtitles,
+        warnings=(*describe.warnings(facts, lost), *silent, *unread),
         clock_jumps=pictures.jumps,
         wants_remux=wants_remux,
     )

@@ -13,7 +13,8 @@ from contracts.errors import EncoderCrashed, OutputIncomplete, SourceUnreadable
 from contracts.layout import MPD
 from media import bandwidth, commands, encoder
 from media.boxes import InitFacts, SegmentFacts, read_init, read_segment
-from media.playlists import Variant, read_master, read_media
+from media.playlists import Variant, read_master, read_media, read_text_playlist, read_texts
+from media.subtitles import seconds_of
 from media.tools import Toolbox
 
 _STALL_S = 60.0
@@ -47,11 +48,19 @@ class SoundReport:
 
 
 @dataclass(frozen=True)
+class TextReport:
+    name: str
+    language: str
+    cues: int
+
+
+@dataclass(frozen=True)
 class StreamReport:
     """What was found. There is one only if all is well: a fault raises."""
 
     rungs: tuple[RungReport, ...]
     audio: tuple[SoundReport, ...]
+    subtitles: tuple[TextReport, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -76,7 +85,8 @@ async def verify_stream(tools: Toolbox, master: Path) -> StreamReport:
             raise OutputIncomplete(f"{rung.name} is not cut like {rungs[0].name}.")
     await _listed_by_ffprobe(tools, master, rungs)
     await asyncio.to_thread(_check_mpd, master.with_name(MPD), rungs, audio)
-    return StreamReport(rungs=rungs, audio=audio)
+    subtitles = await asyncio.to_thread(lambda: tuple(_text(text) for text in read_texts(master)))
+    return StreamReport(rungs=rungs, audio=audio, subtitles=subtitles)
 
 
 async def _rung(tools: Toolbox, variant: Variant, audio: Sequence[SoundReport]) -> RungReport:
@@ -132,6 +142,20 @@ async def _sound(tools: Toolbox, variant: Variant) -> SoundReport:
     )
 
 
+def _text(variant: Variant) -> TextReport:
+    """Insist that subtitles are one WebVTT file in which every cue ends after it begins, within the video."""
+    name = variant.attributes.get("NAME", "subtitles")
+    file, seconds = read_text_playlist(variant.path)
+    lines = file.read_text("utf-8").split("\n")
+    times = [line.split(" --> ") for line in lines if " --> " in line]
+    if lines[0] != "WEBVTT" or not times:
+        raise OutputIncomplete(f"{name}: the subtitles hold no cue.")
+    for begin, end in times:
+        if not seconds_of(begin) < seconds_of(end) <= seconds + 0.001:
+            raise OutputIncomplete(f"{name}: a cue ends before it begins, or after the video.")
+    return TextReport(name=name, language=variant.attributes.get("LANGUAGE", "und"), cues=len(times))
+
+
 def _read(path: Path) -> tuple[InitFacts, list[SegmentFacts]]:
     """Read a playlist and the boxes of all it lists; segments must follow each other from 0, as long as it says."""
     playlist = read_media(path)
@@ -171,7 +195,7 @@ async def _decode(tools: Toolbox, playlist: Path, stream: str) -> int:
 
 
 async def _listed_by_ffprobe(tools: Toolbox, master: Path, rungs: Sequence[RungReport]) -> None:
-    argv = [str(tools.ffprobe), "-v", "error", "-protocol_whitelist", "file", "-format_whitelist", "hls,mov,mp4"]
+    argv = [str(tools.ffprobe), "-v", "error", "-protocol_whitelist", "file", "-format_whitelist", "hls,mov,mp4,webvtt"]
     argv += ["-show_entries", "stream=codec_type,width,height", "-of", "json", f"file:{master}"]
     streams = json.loads(await encoder.output_of(argv, timeout_s=_STALL_S)).get("streams", [])
     seen = {(stream["width"], stream["height"]) for stream in streams if stream.get("codec_type") == "video"}
@@ -188,6 +212,9 @@ def _check_mpd(path: Path, rungs: Sequence[RungReport], audio: Sequence[SoundRep
     found = []
     for entry in tree.iter(f"{_XML}Representation"):
         template = entry.find(f"{_XML}SegmentTemplate")
+        whole = entry.findtext(f"{_XML}BaseURL")
+        if template is None and whole and (path.parent / whole).is_file():
+            continue  # subtitles: one file, which the playlists were checked for
         if template is None:
             raise OutputIncomplete("The DASH manifest has a rendition without segments.")
         runs = [(int(s.get("d", 0)), int(s.get("r", 0)) + 1) for s in template.iter(f"{_XML}S")]

@@ -7,7 +7,9 @@ from contracts.media import Grid
 from media.boxes import InitFacts, NoSamples, SegmentFacts, read_segment
 from media.streams import StreamReport, verify_stream
 
-__all__ = ["StreamReport", "check_audio_segment", "check_video_segment", "has_samples", "verify_stream"]
+__all__ = ["StreamReport", "check_audio_segment", "check_video_segment", "has_sound", "verify_stream"]
+
+_BEFORE_ZERO = 1 << 63  # a negative time, written without a sign
 
 
 def check_video_segment(data: bytes | Path, init: InitFacts, grid: Grid, index: int) -> SegmentFacts:
@@ -49,10 +51,12 @@ def check_audio_segment(data: bytes | Path, init: InitFacts, expected_tfdt: int 
     return found
 
 
-def has_samples(data: bytes | Path) -> bool:
-    """Tell a segment from the empty shell that ffmpeg writes when it was given nothing to encode."""
+def has_sound(data: bytes | Path) -> bool:
+    """Tell a track's first segment from what ffmpeg writes when it could decode nothing of the track.
+
+    That is an empty shell, or mere padding; padding alone was never laid on the clock and begins before 0.
+    """
     try:
-        read_segment(data)
+        return read_segment(data).tfdt < _BEFORE_ZERO
     except NoSamples:
         return False
-    return True

@@ -11,9 +11,9 @@ from contracts.ids import JobId, VideoId
 from contracts.states import JobState, VideoStatus, WorkerStatus
 from contracts.steps import TranscodeRequest, VerifiedRenditions
 from mirror.cursors import BadCursor, cursor_of, id_of, is_id
+from mirror.reads_tracks import tracks_of
 from mirror.sessions import AnySession
 from mirror.showing import (
-    show_audio_rendition,
     show_event,
     show_job,
     show_progress,
@@ -22,7 +22,6 @@ from mirror.showing import (
     show_video_rendition,
 )
 from mirror.tables import (
-    AudioRenditionRow,
     Job,
     JobEvent,
     JobStep,
@@ -180,10 +179,9 @@ async def health_counts(s: AnySession, *, worker_silence_s: float = WORKER_SILEN
 async def renditions(s: AnySession, video_id: VideoId) -> VerifiedRenditions:
     """Read what a video's manifests list: the largest rendition first."""
     pictures = (await s.execute(_qualities_of([video_id]))).scalars()
-    sound = select(AudioRenditionRow).where(AudioRenditionRow.video_id == video_id).order_by(AudioRenditionRow.track)
+    audio, subtitles = (await tracks_of(s, [video_id]))[video_id]
     return VerifiedRenditions(
-        video=tuple(show_video_rendition(row) for row in pictures),
-        audio=tuple(show_audio_rendition(row) for row in (await s.execute(sound)).scalars()),
+        video=tuple(show_video_rendition(row) for row in pictures), audio=tuple(audio), subtitles=tuple(subtitles)
     )
 
 
@@ -203,7 +201,7 @@ async def _one_video(s: AnySession, query: Select[Video]) -> VideoView | None:
 
 
 async def _show_videos(s: AnySession, rows: Sequence[Video]) -> list[VideoView]:
-    """Show videos with their newest job and renditions, in two queries however many they are."""
+    """Show videos with their newest job and renditions, in four queries however many they are."""
     ids = [row.id for row in rows]
     if not ids:
         return []
@@ -212,7 +210,8 @@ async def _show_videos(s: AnySession, rows: Sequence[Video]) -> list[VideoView]:
     qualities: dict[int, list[VideoQuality]] = defaultdict(list)
     for quality in (await s.execute(_qualities_of(ids))).scalars():
         qualities[quality.video_id].append(quality)
-    return [show_video(row, jobs.get(row.id), qualities[row.id]) for row in rows]
+    tracks = await tracks_of(s, ids)
+    return [show_video(row, jobs.get(row.id), qualities[row.id], tracks[row.id]) for row in rows]
 
 
 async def _show_jobs(s: AnySession, rows: Sequence[Job]) -> list[JobView]:

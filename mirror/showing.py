@@ -3,10 +3,19 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from contracts.media import AudioRendition, FrameRate, Span, VideoRendition
+from contracts.media import AudioRendition, FrameRate, Span, SubtitleRendition, VideoRendition
 from contracts.states import JobState, QualityStatus
 from mirror.states import job_state
-from mirror.tables import AudioRenditionRow, Job, JobEvent, JobStep, QualityProgressRow, Video, VideoQuality
+from mirror.tables import (
+    AudioRenditionRow,
+    Job,
+    JobEvent,
+    JobStep,
+    QualityProgressRow,
+    SubtitleRenditionRow,
+    Video,
+    VideoQuality,
+)
 from mirror.views import (
     EventView,
     JobView,
@@ -17,17 +26,23 @@ from mirror.views import (
     VideoView,
 )
 
+Tracks = tuple[list[AudioRendition], list[SubtitleRendition]]
+
 ETA_FROM_PERCENT = 3  # before, the guess would be about the probe
 
 
-def show_video(row: Video, job_id: int | None, qualities: Sequence[VideoQuality]) -> VideoView:
-    same = [name for name in VideoView.model_fields if name not in ("video_id", "job_id", "qualities")]
+def show_video(row: Video, job_id: int | None, qualities: Sequence[VideoQuality], tracks: Tracks) -> VideoView:
+    other = ("video_id", "job_id", "qualities", "audio", "subtitles")
+    same = [name for name in VideoView.model_fields if name not in other]
     shown = tuple(
         VideoQualityView(**{name: getattr(quality, name) for name in VideoQualityView.model_fields})
         for quality in qualities
     )
     plain = {name: getattr(row, name) for name in same}
-    return VideoView(video_id=row.id, job_id=job_id, qualities=shown, **plain)
+    audio, subtitles = tracks
+    return VideoView(
+        video_id=row.id, job_id=job_id, qualities=shown, audio=tuple(audio), subtitles=tuple(subtitles), **plain
+    )
 
 
 def show_quality(row: QualityProgressRow) -> QualityProgressView:
@@ -111,3 +126,8 @@ def show_audio_rendition(row: AudioRenditionRow) -> AudioRendition:
     plain = {name: getattr(row, name) for name in AudioRendition.model_fields if name not in other}
     runs = tuple((duration, count) for duration, count in row.segment_durations)
     return AudioRendition(default=row.is_default, segment_durations=runs, **plain)
+
+
+def show_subtitle_rendition(row: SubtitleRenditionRow) -> SubtitleRendition:
+    plain = {name: getattr(row, name) for name in SubtitleRendition.model_fields if name != "default"}
+    return SubtitleRendition(default=row.is_default, **plain)

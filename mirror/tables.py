@@ -41,6 +41,7 @@ __all__ = [
     "JobEvent",
     "JobStep",
     "QualityProgressRow",
+    "SubtitleRenditionRow",
     "Transcription",
     "Upload",
     "Video",
@@ -254,4 +255,22 @@ class AudioRenditionRow(Base):
     size_bytes: Mapped[int]
     peak_bandwidth: Mapped[int]
     average_bandwidth: Mapped[int]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SubtitleRenditionRow(Base):
+    __tablename__ = "subtitle_renditions"
+    __table_args__ = (UniqueConstraint("video_id", "track"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    video_id: Mapped[int] = mapped_column(ForeignKey("videos.id", ondelete="CASCADE"))
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("transcoding_jobs.id", ondelete="SET NULL"))
+    track: Mapped[int]
+    prefix: Mapped[str] = mapped_column(Text)
+    language: Mapped[str] = mapped_column(Text)
+    name: Mapped[str] = mapped_column(Text)
+    is_default: Mapped[bool]
+    forced: Mapped[bool]
+    cues: Mapped[int]
+    size_bytes: Mapped[int]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

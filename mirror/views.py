@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.media import Span
+from contracts.media import AudioRendition, Span, SubtitleRendition
 from contracts.states import (
     Codec,
     EventLevel,
@@ -66,6 +66,8 @@ class VideoView(View):
     missing: tuple[MissingRendition, ...] = ()  # what a ready video does without, and why
     job_id: int | None  # the newest
     qualities: tuple[VideoQualityView, ...] = ()
+    audio: tuple[AudioRendition, ...] = ()
+    subtitles: tuple[SubtitleRendition, ...] = ()
 
 
 class QualityProgressView(View):

@@ -33,6 +33,9 @@ async def complete_job(s: WriteSession, request: Finalize) -> bool:
     job.error_code = None
     job.started_at = job.started_at or now
     await _fulfil_retranscode(s, job)
+    if request.notes:
+        known = job.plan or {}
+        job.plan = {**known, "notes": [*known.get("notes", ()), *map(clean, request.notes)]}
     await s.flush()
     still_missing = await _still_missing(s, job, request)
     await s.execute(

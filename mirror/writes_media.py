@@ -6,14 +6,14 @@ from sqlalchemy import delete, func, update
 from sqlalchemy.dialects.postgresql import insert
 
 from contracts.ids import JobId, VideoId
-from contracts.media import AudioRendition, SourceFacts, TranscodePlan, VideoRendition
+from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, TranscodePlan, VideoRendition
 from contracts.states import QualityStatus
 from contracts.steps import VerifiedRenditions
 from mirror.cleaning import clean, jsonable
 from mirror.locking import lock_job
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
-from mirror.tables import AudioRenditionRow, Job, QualityProgressRow, Video, VideoQuality
+from mirror.tables import AudioRenditionRow, Job, QualityProgressRow, SubtitleRenditionRow, Video, VideoQuality
 
 
 async def record_facts(s: WriteSession, job_id: JobId, video_id: VideoId, facts: SourceFacts) -> None:
@@ -86,11 +86,18 @@ async def record_renditions(
         values = _audio_row(job_id, video_id, audio)
         sound = insert(AudioRenditionRow).values(values)
         await s.execute(sound.on_conflict_do_update(index_elements=["video_id", "track"], set_=_but(values, "track")))
+    for text in whole.subtitles:
+        values = _subtitle_row(job_id, video_id, text)
+        words = insert(SubtitleRenditionRow).values(values)
+        await s.execute(words.on_conflict_do_update(index_elements=["video_id", "track"], set_=_but(values, "track")))
     current = {*keep, *(video.quality for video in whole.video), *(f"audio_{audio.track}" for audio in whole.audio)}
     pictures = delete(VideoQuality).where(VideoQuality.video_id == video_id, VideoQuality.quality.not_in(current))
     await s.execute(pictures)
     track = func.concat("audio_", AudioRenditionRow.track)
     await s.execute(delete(AudioRenditionRow).where(AudioRenditionRow.video_id == video_id, track.not_in(current)))
+    if not keep:  # who keeps something is on the same grid: subtitles that it failed to make anew still fit
+        texts = delete(SubtitleRenditionRow).where(SubtitleRenditionRow.video_id == video_id)
+        await s.execute(texts.where(SubtitleRenditionRow.track.not_in([text.track for text in whole.subtitles])))
 
 
 SIZES = "size_bytes peak_bandwidth average_bandwidth"
@@ -122,4 +129,15 @@ def _audio_row(job_id: int, video_id: int, rendition: AudioRendition) -> dict[st
         "is_default": rendition.default,
         "segment_durations": [list(run) for run in rendition.segment_durations],
         **{name: getattr(rendition, name) for name in f"{same} {SIZES}".split()},
+    }
+
+
+def _subtitle_row(job_id: int, video_id: int, rendition: SubtitleRendition) -> dict[str, Any]:
+    return {
+        "video_id": video_id,
+        "job_id": job_id,
+        "language": clean(rendition.language),
+        "name": clean(rendition.name),
+        "is_default": rendition.default,
+        **{name: getattr(rendition, name) for name in "track prefix forced cues size_bytes".split()},
     }

@@ -17,6 +17,7 @@ from activities.publishing import ManifestSteps, PublishSteps
 from activities.recording import RecordingInterceptor
 from activities.removing import RemovalSteps
 from activities.remuxing import RemuxSteps
+from activities.subtitles import SubtitleSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from contracts.queues import Pool
@@ -73,6 +74,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 remuxing.remux,
                 remuxing.drop_remux,
                 looking.plan,
+                SubtitleSteps(store, tools).make_subtitles,
                 VerifySteps(store).verify,
                 ManifestSteps(store).write_manifests,
             )

@@ -50,6 +50,11 @@ def remux(size_bytes: int) -> Promise:
     return Promise(TaskQueue.IO, limit_s=1200 + 4 * size_bytes / 5e6)
 
 
+def subtitles(size_bytes: int) -> Promise:
+    """The whole file is read once, as by the probe; nothing is decoded."""
+    return Promise(TaskQueue.IO, limit_s=600 + size_bytes / 5e6)
+
+
 def storyboard(plan: TranscodePlan) -> Promise:
     """Mostly keyframes are decoded; at worst the whole source, many times faster than it plays."""
     return Promise(TaskQueue.CPU, limit_s=1300 + 4 * plan.grid.duration_s)

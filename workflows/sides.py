@@ -1,4 +1,4 @@
-"""What is made beside the picture: sound, thumbnail, storyboard."""
+"""What is made beside the picture: sound, subtitles, thumbnail, storyboard."""
 
 import asyncio
 
@@ -8,9 +8,11 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 with workflow.unsafe.imports_passed_through():
     from activities.audio import AudioSteps
     from activities.pictures import PictureSteps
+    from activities.subtitles import SubtitleSteps
     from contracts.layout import audio_prefix
-    from contracts.media import PlannedAudio, SourceFacts, TranscodePlan
+    from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.steps import EncodeAudio, EncodedAudio, MakeStoryboard, MakeThumbnail, TranscodeRequest
+    from contracts.subtitle_steps import MakeSubtitles
     from workflows import options
     from workflows.reasons import reason
     from workflows.stepping import Steps
@@ -32,6 +34,35 @@ async def audio(
     return await steps.run(
         AudioSteps.encode_audio, request, options.audio(plan), f"sound: {track.name} ({track.language})"
     )
+
+
+async def subtitles(
+    steps: Steps, job: TranscodeRequest, facts: SourceFacts, plan: TranscodePlan, notes: list[str]
+) -> tuple[SubtitleRendition, ...]:
+    """Make every subtitle rendition, or none: a video without them is still a video."""
+    if not plan.subtitles:
+        return ()
+    request = MakeSubtitles(
+        job_id=job.job_id,
+        video_id=job.video_id,
+        source_key=job.source_key,
+        slug=job.slug,
+        output=job.output,
+        subtitles=plan.subtitles,
+        video_start_s=facts.video.start_s,
+        duration_s=plan.grid.duration_s,
+        ffmpeg=plan.ffmpeg,
+    )
+    promise = options.subtitles(job.source_size_bytes)
+    try:
+        made = await steps.run(SubtitleSteps.make_subtitles, request, promise, "subtitles")
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        notes.append(f"The subtitles could not be made: {reason(error).sentence}")
+        return ()
+    notes.extend(made.notes)
+    return made.tracks
 
 
 async def thumbnail(steps: Steps, job: TranscodeRequest, facts: SourceFacts, plan: TranscodePlan) -> None:

@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.removing import RemovalSteps
     from activities.verifying import VerifySteps
     from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
-    from contracts.media import PlannedAudio, PlannedRendition, SourceFacts, TranscodePlan
+    from contracts.media import PlannedAudio, PlannedRendition, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
     from contracts.states import JobKind, VideoStatus
     from contracts.steps import (
@@ -57,6 +57,8 @@ class TranscodeVideo:
         self._job = request
         self._steps = Steps(request)
         self._status = "waiting for a worker"
+        self._notes: list[str] = []  # what people should know of this video at its end
+        self._texts: tuple[SubtitleRendition, ...] = ()
         self._over = False  # publishing has begun, or the end is being written: no command fits any more
         self._missing: dict[str, MissingRendition] = {}
         self._children = Children(self._steps)
@@ -195,6 +197,7 @@ class TranscodeVideo:
                 duration_s=plan.grid.duration_s,
                 qualities=qualities,
                 missing=missing,
+                notes=tuple(self._notes),
             ),
             options.ENDING,
             "write that the video is ready",
@@ -210,8 +213,9 @@ class TranscodeVideo:
 
     async def _encode(self, facts: SourceFacts, plan: TranscodePlan) -> VerifiedRenditions:
         """Make thumbnail, sound and every span of every quality side by side, then check the whole."""
-        tracks, _, _ = await self._steps.together(
+        tracks, self._texts, _, _ = await self._steps.together(
             self._steps.together(*(self._audio(track, facts, plan) for track in plan.audio)),
+            sides.subtitles(self._steps, self._job, facts, plan, self._notes),
             sides.thumbnail(self._steps, self._job, facts, plan),
             self._picture(facts, plan, plan.renditions),
         )
@@ -250,6 +254,7 @@ class TranscodeVideo:
             output=job.output,
             plan=plan.model_copy(update={"renditions": made}),
             audio=tuple(tracks),
+            subtitles=self._texts,
             again=again,
         )
         return await self._steps.run(VerifySteps.verify, request, options.VERIFY, "check every rendition as a whole")
@@ -300,12 +305,15 @@ class TranscodeVideo:
     async def _audio(self, track: PlannedAudio, facts: SourceFacts, plan: TranscodePlan) -> EncodedAudio | None:
         """Encode a track; None when the video does without it."""
         try:
-            return await sides.audio(self._steps, self._job, track, facts, plan)
+            encoded = await sides.audio(self._steps, self._job, track, facts, plan)
         except ActivityError as error:
             if is_cancelled_exception(error) or fates.is_critical_sound(self._job, track):
                 raise
             self._lose(fates.missing(f"audio_{track.track}", reason(error)))
             return None
+        if not encoded.segments:
+            self._notes.append(f"The sound “{track.name}” holds nothing that can be decoded, and is left out.")
+        return encoded
 
     async def _cancelled(self) -> None:
         """Remove what was made, then say that it was cancelled: only then may another job of this video begin."""

@@ -33,9 +33,19 @@ async def test_the_steps_of_a_good_video_come_in_order() -> None:
     steps, status = await told("success")
     assert status == "ready"
     assert steps.calls[:2] == ["probe", "plan"]
-    assert sorted(steps.calls[2:5]) == ["audio", "thumbnail", "transcode~0"]
-    assert steps.calls[5:] == ["verify", "manifests", "publish", "finalize", "storyboard"]
+    assert sorted(steps.calls[2:6]) == ["audio", "subtitles", "thumbnail", "transcode~0"]
+    assert steps.calls[6:] == ["verify", "manifests", "publish", "finalize", "storyboard"]
     assert isinstance(steps.ended, Finalize)
+    assert steps.ended.notes == ("Something was left out.",)
+    assert [text.name for text in steps.verified[0].subtitles] == ["S"]
+
+
+async def test_subtitles_that_cannot_be_made_cost_no_video_and_are_told_of() -> None:
+    steps, status = await told("no subtitles")
+    assert status == "ready"
+    assert isinstance(steps.ended, Finalize)
+    assert steps.ended.notes == ("The subtitles could not be made: The text could not be read.",)
+    assert steps.verified[0].subtitles == ()
 
 
 async def test_a_drained_step_goes_on_as_a_new_generation() -> None:

@@ -13,8 +13,10 @@ from contracts.media import (
     Grid,
     PlannedAudio,
     PlannedRendition,
+    PlannedSubtitle,
     SourceFacts,
     Span,
+    SubtitleRendition,
     TranscodePlan,
     VideoFacts,
     VideoRendition,
@@ -43,6 +45,7 @@ from contracts.steps import (
     VerifyRenditions,
     WriteManifests,
 )
+from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media.continuing import continued
 
 FACTS = SourceFacts(
@@ -72,6 +75,7 @@ PLAN = TranscodePlan(
     ),
     skipped=("1080p",),
     audio=(PlannedAudio(track=0, stream=1, kbps=128, default=True),),
+    subtitles=(PlannedSubtitle(track=0, stream=2, codec="subrip"),),
     spans=(Span(first_segment=0, segments=4),),
     ffmpeg="test",
 )
@@ -142,6 +146,7 @@ class FakeSteps:
         self.held = 0
         self.let_go = False  # of the steps that a story holds
         self.spans: list[TranscodeSpan] = []
+        self.verified: list[VerifyRenditions] = []
         self.planned = PLANS.get(story, PLAN)
         self.ended: Finalize | FailJob | None = None
 
@@ -192,6 +197,16 @@ class FakeSteps:
         )
 
     @activity.defn
+    async def make_subtitles(self, request: MakeSubtitles) -> MadeSubtitles:
+        self.calls.append("subtitles")
+        if self.story == "no subtitles":
+            raise SourceUnreadable("The text could not be read.")
+        text = SubtitleRendition(
+            track=0, prefix="p/", language="und", name="S", default=False, forced=False, cues=1, size_bytes=9
+        )
+        return MadeSubtitles(tracks=(text,), notes=("Something was left out.",))
+
+    @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
         self.calls.append(f"transcode~{request.generation}")
         self.priorities.append(activity.info().priority.priority_key)
@@ -229,6 +244,7 @@ class FakeSteps:
     @activity.defn
     async def verify(self, request: VerifyRenditions) -> VerifiedRenditions:
         self.calls.append(request.step_key)
+        self.verified.append(request)
         broken = {"anew": "720p", "broken": "360p", "a rung stays broken": "720p"}.get(self.story)
         if self.story == "anew" and request.again:
             broken = None
@@ -269,6 +285,9 @@ class FakeSteps:
     def by_queue(self) -> dict[str, list[Any]]:
         return {
             "vlog-orchestrate": [self.publish, self.remove_partial, self.finalize, self.fail_job],
-            "vlog-io": [self.probe, self.remux, self.drop_remux, self.plan, self.verify, self.write_manifests],
+            "vlog-io": [
+                *(self.probe, self.remux, self.drop_remux, self.plan),
+                *(self.make_subtitles, self.verify, self.write_manifests),
+            ],
             "vlog-cpu": [self.transcode_span, self.encode_audio, self.thumbnail, self.storyboard],
         }

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from temporalio.testing import ActivityEnvironment
+
+from activities.subtitles import SubtitleSteps
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, MASTER, MPD, PLAYLIST, segment_name
-from contracts.media import AudioRendition, SourceFacts, TranscodePlan, VideoRendition
+from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, TranscodePlan, VideoRendition
 from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan, VerifiedRenditions
+from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media import commands, encoder, manifests
 from media.bandwidth import measure
 from media.boxes import SegmentFacts, read_init
@@ -16,6 +20,7 @@ from media.planning import PlanOptions, make_plan
 from media.probe import probe
 from media.tools import Ffmpeg, Toolbox
 from media.verify import check_audio_segment, check_video_segment
+from storage.local import LocalStore
 
 PREFIX = "videos/clip/"
 STALL_S = 30.0
@@ -49,6 +54,17 @@ class Work:
         start_s = self.facts.video.start_s
         planned = self.plan.audio[track]
         return EncodeAudio(**IDS, prefix=f"{PREFIX}r1/", audio=planned, grid=self.plan.grid, video_start_s=start_s)
+
+    def subtitles(self) -> MakeSubtitles:
+        return MakeSubtitles(
+            **IDS,
+            slug="clip",
+            output="r1",
+            subtitles=self.plan.subtitles,
+            video_start_s=self.facts.video.start_s,
+            duration_s=self.plan.grid.duration_s,
+            ffmpeg=self.plan.ffmpeg,
+        )
 
     def thumbnail(self) -> MakeThumbnail:
         return MakeThumbnail(**IDS, slug="clip", video=self.facts.video, encoding=self.plan.encoding)
@@ -93,7 +109,8 @@ async def publish(work: Work, root: Path) -> Path:
         folder.mkdir(parents=True)
         await run(commands.audio(work.tool, work.source, folder, work.audio(planned.track)))
         sounds.append(_sound(work, folder, planned.track))
-    renditions = VerifiedRenditions(video=tuple(videos), audio=tuple(sounds))
+    texts = await _texts(work, root)
+    renditions = VerifiedRenditions(video=tuple(videos), audio=tuple(sounds), subtitles=texts)
     for video in videos:
         (root / video.prefix / PLAYLIST).write_text(manifests.media_playlist_video(video))
     for sound in sounds:
@@ -102,6 +119,17 @@ async def publish(work: Work, root: Path) -> Path:
     (base / MPD).write_text(manifests.dash_manifest(renditions, PREFIX))
     (base / MASTER).write_text(manifests.master_playlist(renditions, PREFIX))
     return base / MASTER
+
+
+async def _texts(work: Work, root: Path) -> tuple[SubtitleRendition, ...]:
+    """Make the subtitles as the step does; they have no command of their own but the one that copies packets."""
+    if not work.plan.subtitles:
+        return ()
+    store = LocalStore(root)
+    await store.put_file(work.subtitles().source_key, work.source)
+    made = await ActivityEnvironment().run(SubtitleSteps(store, Toolbox((work.tool,))).make_subtitles, work.subtitles())
+    assert isinstance(made, MadeSubtitles)
+    return made.tracks
 
 
 def _video(work: Work, folder: Path, quality: str) -> VideoRendition:

@@ -178,8 +178,9 @@ def test_sound_is_measured_from_the_pictures_start() -> None:
     wanted = EncodeAudio(**IDS, prefix="p/", audio=planned, grid=NTSC, video_start_s="0.021000")
     argv = commands.audio(tool(), Path("/data/in.mkv"), Path("/scratch/a"), wanted)
     words = graph(argv)
-    assert words.startswith("[0:2]asetpts=PTS-(0.021000/TB)")
-    assert words.endswith("aresample=48000:async=1:first_pts=1024[s4]")
+    assert "asetpts=expr=PTS-(0.021000/TB)" in words
+    assert "aresample=async=1:first_pts=1024:min_hard_comp=0.020:sample_rate=48000" in words
+    assert words.endswith("apad=whole_dur=24.336333[s6]")  # to the picture's end, the encoder's 1024 samples included
     assert "atrim=end=25.357667" in words  # 730 pictures of 1001/30000 s, and one second more
     assert after(argv, "-max_error_rate") == ["1"]
     assert after(argv, "-hls_segment_options") == ["movflags=+frag_discont:write_btrt=0"]

@@ -1,0 +1,123 @@
+"""Sound and picture together: a beep is heard when its flash is seen, at the start and at the end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from contracts.media import Rung
+from media.planning import PlanOptions
+from media.tools import Toolbox
+from tests.integration.media.sounding import H264, MPEG4, VP8, beeping, copied, hear_and_see
+from tests.support.clips import Clips
+
+LIMIT_MS = 40.0  # what people notice, and what we promise
+LADDER = (Rung(name="144p", short_side=144, video_kbps=300, audio_kbps=96),)
+OPTIONS = PlanOptions(ladder=LADDER, segment_seconds=1, preset="ultrafast")
+
+
+def plain(clips: Clips) -> Path:
+    return beeping(clips, "beep.mp4", H264, "aac")
+
+
+Words = list[str | Path]  # of a command line
+
+
+# Each with the offset it had when it was made: containers that know no encoder delay keep some of it.
+CONTAINERS: dict[str, tuple[Callable[[Clips], Path], float]] = {
+    "mp4 with aac": (plain, 1),
+    "mov with pcm at 44.1 kHz": (lambda c: beeping(c, "beep.mov", H264, "pcm_s16le", 44_100), 1),
+    "mkv with ac3": (lambda c: beeping(c, "ac3.mkv", H264, "ac3"), 1),
+    "mkv with flac at 96 kHz": (lambda c: beeping(c, "flac.mkv", H264, "flac", 96_000), 1),
+    "mkv with vorbis": (lambda c: beeping(c, "vorbis.mkv", H264, "libvorbis"), 1),
+    "webm with opus": (lambda c: beeping(c, "opus.webm", VP8, "libopus"), 1),
+    "mp4 with mp3 at 22.05 kHz": (lambda c: beeping(c, "mp3.mp4", H264, "libmp3lame", 22_050), 1),
+    "avi with mp3": (lambda c: beeping(c, "mp3.avi", MPEG4, "libmp3lame"), 20),
+    "avi with pcm at 22.05 kHz": (lambda c: beeping(c, "pcm.avi", MPEG4, "pcm_s16le", 22_050), 1),
+    "ts with mp2": (lambda c: beeping(c, "mp2.ts", H264, "mp2"), 1),
+    "flv with aac": (lambda c: beeping(c, "aac.flv", H264, "aac"), 2),
+    "mkv that starts at 13.7 s": (
+        lambda c: copied(c, "late_start.mkv", "-i", plain(c), "-output_ts_offset", "13.7"),
+        2,
+    ),
+    "ts whose clock turns over": (
+        lambda c: copied(c, "late_start.ts", "-i", plain(c), "-output_ts_offset", "95443.2"),
+        1,
+    ),
+    "flv that starts at 3.1 s": (
+        lambda c: copied(c, "late_start.flv", "-i", plain(c), "-output_ts_offset", "3.1"),
+        2,
+    ),
+    "mp4 with an edit list": (lambda c: copied(c, "edited.mp4", "-ss", "0.7", "-i", plain(c)), 1),
+    # Cut between two pictures: the file itself shows the first one half a picture early.
+    "mov with an edit list between pictures": (lambda c: copied(c, "edited.mov", "-ss", "0.35", "-i", plain(c)), 20),
+    "fragmented mp4": (
+        lambda c: copied(c, "fragmented.mp4", "-i", plain(c), "-movflags", "+frag_keyframe+empty_moov"),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+async def test_a_beep_comes_with_its_flash(tools: Toolbox, clips: Clips, tmp_path: Path, container: str) -> None:
+    make, within_ms = CONTAINERS[container]
+    heard = await hear_and_see(tools, make(clips), tmp_path, OPTIONS)
+    assert len(heard.flashes) >= 3
+    assert len(heard.offsets_ms) == len(heard.flashes)
+    assert within_ms < LIMIT_MS
+    assert max(map(abs, heard.offsets_ms)) <= within_ms
+    assert abs(heard.offsets_ms[-1] - heard.offsets_ms[0]) <= 1, "no drift over the clip"
+
+
+@pytest.mark.parametrize("extension", ["mp4", "mkv", "ts"])
+async def test_sound_that_starts_later_stays_later(
+    tools: Toolbox, clips: Clips, tmp_path: Path, extension: str
+) -> None:
+    late: Words = ["-i", plain(clips), "-itsoffset", "0.8", "-i", plain(clips), "-map", "0:v", "-map", "1:a"]
+    heard = await hear_and_see(tools, copied(clips, f"late_sound.{extension}", *late), tmp_path, OPTIONS)
+    assert heard.offsets_ms == pytest.approx([800] * 4, abs=2)
+    assert heard.sound.peak(0, 1.25) < 0.01, "silence until then"
+
+
+@pytest.mark.parametrize("extension", ["mp4", "mkv", "ts"])
+async def test_sound_that_starts_earlier_loses_what_nobody_sees(
+    tools: Toolbox, clips: Clips, tmp_path: Path, extension: str
+) -> None:
+    early: Words = ["-itsoffset", "0.8", "-i", plain(clips), "-i", plain(clips), "-map", "0:v", "-map", "1:a"]
+    heard = await hear_and_see(tools, copied(clips, f"early_sound.{extension}", *early), tmp_path, OPTIONS)
+    # The first beep was over before the picture began; the second, at 1.5 s, is heard 0.8 s earlier.
+    assert [flash - heard.flashes[0] for flash in heard.flashes] == pytest.approx([0, 1, 2, 3])
+    assert heard.sound.beeps() == pytest.approx([0.7, 1.7, 2.7], abs=0.03)
+    assert heard.sound.seconds == pytest.approx(4, abs=0.05), "silence to the picture's end"
+
+
+async def test_a_gap_in_the_sound_is_silence_and_moves_nothing(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
+    # Packets 42 to 89 are lost: from 0.9 to 1.9 s, and with them the beep at 1.5 s.
+    lost: Words = ["-i", plain(clips), "-bsf:a", "noise=drop=between(n\\,42\\,89)"]
+    heard = await hear_and_see(tools, copied(clips, "gap.mkv", *lost), tmp_path, OPTIONS)
+    assert heard.sound.beeps() == pytest.approx([heard.flashes[0], heard.flashes[2], heard.flashes[3]], abs=0.002)
+    assert heard.sound.peak(0.95, 1.85) < 0.01
+
+
+async def test_single_lost_packets_do_not_add_up(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
+    # 21 ms each, and each less than what ffmpeg fills by itself; three would be seen.
+    lost: Words = ["-i", plain(clips), "-bsf:a", "noise=drop=eq(n\\,50)+eq(n\\,96)+eq(n\\,140)"]
+    heard = await hear_and_see(tools, copied(clips, "losses.mkv", *lost), tmp_path, OPTIONS)
+    assert len(heard.flashes) == 4
+    assert heard.offsets_ms == pytest.approx([0] * 4, abs=2)
+
+
+@pytest.mark.parametrize("speed", ["1.005", "0.995"])
+async def test_a_recorder_with_a_wrong_clock_does_not_drift(
+    tools: Toolbox, clips: Clips, tmp_path: Path, speed: str
+) -> None:
+    # A sample clock that is off by half a percent, under time stamps that are right: 40 ms after 8 s.
+    beeps = f"if(gte(t*{speed},0.5)*lt(mod(t*{speed}+0.5,1),0.04),0.5*sin(2*PI*1000*t),0)|0"
+    made, stamped = tmp_path / "made.mkv", tmp_path / "stamped.mkv"
+    flashing = f"color=black:s=320x180:r=30:d={8},drawbox=t=fill:c=white:enable='eq(mod(n,30),15)'"
+    inputs = ["-f", "lavfi", "-i", flashing, "-f", "lavfi", "-t", "8", "-i", f"aevalsrc='{beeps}':s=48000:c=stereo"]
+    clips.ffmpeg(*inputs, *H264, "-c:a", "aac", made)
+    clips.ffmpeg("-i", made, "-c", "copy", "-bsf:a", f"setts=ts=TS*{speed}", stamped)
+    heard = await hear_and_see(tools, stamped, tmp_path / "out", OPTIONS)
+    assert len(heard.offsets_ms) == 8
+    assert max(map(abs, heard.offsets_ms)) < 22
