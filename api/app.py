@@ -1,13 +1,14 @@
-"""The app: routes, error shapes, and the two background tasks, from parts that somebody else opened."""
+"""The app: routes, error shapes, and the background tasks, from parts that somebody else opened."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from temporalio.client import Client
 
 from api import commands, growing, health, jobs, pages, playback, telling, uploading, videos
+from api.announcing import announce
 from api.bodies import AnswerAfterBody
 from api.cors import PlaybackCors
 from api.errors import install
@@ -16,6 +17,7 @@ from api.parts import Parts
 from api.security import KnownHost
 from api.starting import Starter
 from mirror.sessions import Database
+from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
 from storage.store import Store
 
@@ -27,21 +29,25 @@ def create_app(
     starter = Starter(
         database,
         temporal,
-        heartbeat_timeout_s=heartbeat_timeout_s(settings),
+        heartbeat_timeout_s=settings.heartbeat_timeout_s,
         critical=settings.critical_qualities,
     )
     teller = telling.Teller(database, temporal)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        starting = asyncio.create_task(starter.run(), name="starter")
+        tasks = [
+            asyncio.create_task(starter.run(), name="starter"),
+            asyncio.create_task(announce(database), name="announcement"),
+            asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
+        ]
         try:
             async with telling.running(teller):
                 yield
         finally:
-            starting.cancel()
-            with suppress(asyncio.CancelledError):
-                await starting
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     app = FastAPI(
         title="VLog",
@@ -66,10 +72,3 @@ def create_app(
     app.add_middleware(AnswerAfterBody)
     app.add_middleware(PlaybackCors)
     return app
-
-
-def heartbeat_timeout_s(settings: Settings) -> float:
-    """Say how long a silent worker keeps a step: the documented claim duration where it is set."""
-    if settings.worker_claim_duration_minutes is not None:
-        return settings.worker_claim_duration_minutes * 60
-    return settings.step_heartbeat_timeout_seconds

@@ -173,6 +173,9 @@ class InternalTransient(VlogError):
 # Codes that only a workflow or the mirror gives; no exception carries them.
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 CANCELLED = "CANCELLED"
+TERMINATED = "TERMINATED"  # by hand, in Temporal: the workflow could not write its end
+WORKFLOW_TIMED_OUT = "WORKFLOW_TIMED_OUT"
+WORKFLOW_FAILED = "WORKFLOW_FAILED"
 JOB_ENDED = "JOB_ENDED"  # a command that came too late
 
 SENTENCE_LIMIT = 500  # what `last_error` and `error_message` hold

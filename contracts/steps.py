@@ -49,6 +49,9 @@ class TranscodeRequest(Message):
     # What the job cannot do without (VLOG_CRITICAL_QUALITIES; `audio` is the default track). Empty: the lowest
     # rung and the default sound; of a retranscode, which replaces a whole stream, every rung.
     critical: tuple[str, ...] = ()
+    # Above 0 when Temporal has forgotten an earlier run of this job: its attempts stay older than every new one.
+    first_generation: int = 0
+    resumes: bool = False  # `plan` is this job's own, from that earlier run
 
 
 class MissingRendition(Message):

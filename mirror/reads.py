@@ -55,16 +55,16 @@ JOB_STATES = table("job_states", column("job_id"), column("state"))
 
 
 async def video(s: AnySession, video_id: VideoId) -> VideoView | None:
-    """Find a video, deleted or not."""
+    """Find a video, deleted or not, unless it was purged."""
     if not is_id(video_id):
         return None
-    return await _one_video(s, select(Video).where(Video.id == video_id))
+    return await _one_video(s, select(Video).where(Video.id == video_id, Video.purged_at.is_(None)))
 
 
 async def video_by_slug(s: AnySession, slug: str) -> VideoView | None:
     if "\x00" in slug:
         return None
-    return await _one_video(s, select(Video).where(Video.slug == slug))
+    return await _one_video(s, select(Video).where(Video.slug == slug, Video.purged_at.is_(None)))
 
 
 async def videos_page(
@@ -143,10 +143,14 @@ async def progress(s: AnySession, video_id: VideoId) -> ProgressView | None:
 
 
 async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100) -> list[TranscodeRequest]:
-    """List what was committed and never reached Temporal, oldest first; a paused one waits for its resume."""
+    """List what was committed and never reached Temporal, oldest first; a paused one waits for its resume.
+
+    One that Temporal had and forgot has recorded steps: it goes on in later generations, and keeps to its own plan.
+    """
     continued = aliased(Job)
+    last = select(func.max(JobStep.generation)).where(JobStep.job_id == Job.id).scalar_subquery()
     query = (
-        select(Video, Job, continued.plan)
+        select(Video, Job, continued.plan, last)
         .join(Job, Job.video_id == Video.id)
         .outerjoin(continued, continued.id == Job.continues_job_id)
         .where(Job.workflow_started_at.is_(None), Job.paused_at.is_(None), unfinished())
@@ -155,7 +159,10 @@ async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100
         .order_by(Job.id)
         .limit(limit)
     )
-    return [request_of(video, job, plan) for video, job, plan in await s.execute(query)]
+    return [
+        request_of(video, job, plan, first_generation=0 if last is None else last + 1)
+        for video, job, plan, last in await s.execute(query)
+    ]
 
 
 async def health_counts(s: AnySession, *, worker_silence_s: float = WORKER_SILENCE_S) -> HealthCounts:

@@ -41,6 +41,12 @@ def lost_event(step: JobStep) -> Event:
     return _of(step, "step.lost", message, EventLevel.WARNING)
 
 
+def stale_event(step: JobStep) -> Event:
+    """Tell that a claim ran out and that Temporal gives the step to somebody else."""
+    message = f"{step.worker_name or step.worker_id} fell silent during {step.step.value}; it is given out again."
+    return _of(step, "requeued:stale", message, EventLevel.WARNING)
+
+
 def end_event(step: JobStep) -> Event:
     """Tell how an attempt ended."""
     match step.outcome:

@@ -31,6 +31,7 @@ from mirror.tables_around import (
     Worker,
     WorkerApiKey,
 )
+from mirror.tables_house import Mark
 from mirror.tables_steps import JobEvent, JobStep
 from mirror.words import SegmentFormat, SpriteStatus, StreamingFormat, ThumbnailSource
 
@@ -40,6 +41,7 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobStep",
+    "Mark",
     "QualityProgressRow",
     "SubtitleRenditionRow",
     "Transcription",
@@ -113,6 +115,7 @@ class Video(Base):
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     # What a ready video does without, and why: each a MissingRendition.
     missing: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    purged_at: Mapped[datetime | None]  # deleted for good: only this row is left, and its slug
 
 
 class Job(Base):

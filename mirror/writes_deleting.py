@@ -43,7 +43,7 @@ async def restore_video(s: WriteSession, video_id: VideoId, actor: str | None) -
     now = await database_now(s)
     restored = await s.execute(
         update(Video)
-        .where(Video.id == video_id, Video.deleted_at.is_not(None))
+        .where(Video.id == video_id, Video.deleted_at.is_not(None), Video.purged_at.is_(None))
         .values(deleted_at=None, updated_at=now)
         .returning(Video.slug)
     )

@@ -122,12 +122,17 @@ async def _insert_job(s: WriteSession, new: NewVideo) -> JobId:
     return JobId(job.id)
 
 
-def request_of(video: Video, job: Job, continued: dict[str, Any] | None = None) -> TranscodeRequest:
+def request_of(
+    video: Video, job: Job, continued: dict[str, Any] | None = None, *, first_generation: int = 0
+) -> TranscodeRequest:
     """Rebuild the workflow's input from the rows: the same that was, or should have been, sent.
 
-    `continued` is the plan of the job that this one continues.
+    `continued` is the plan of the job that this one continues. A first generation above 0 belongs to a job that
+    Temporal has forgotten: it continues itself, if it had come to a plan.
     """
-    plan = TranscodePlan.model_validate(continued) if continued else None
+    resumes = first_generation > 0 and job.plan is not None
+    before = job.plan if resumes else continued
+    plan = TranscodePlan.model_validate(before) if before else None
     # What was asked for as a whole new stream stays all or nothing, however often it is tried again.
     whole = job.kind is JobKind.RETRY and job.retranscode_metadata is not None and plan is not None
     return TranscodeRequest(
@@ -143,6 +148,8 @@ def request_of(video: Video, job: Job, continued: dict[str, Any] | None = None) 
         max_attempts=job.max_attempts,
         kind=job.kind,
         plan=plan,
+        first_generation=first_generation,
+        resumes=resumes,
         keep=tuple(job.keep),
         critical=(*(rung.quality for rung in plan.renditions), "audio") if plan and whole else (),
     )

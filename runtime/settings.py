@@ -107,6 +107,8 @@ class Settings(BaseSettings):
     max_retry_attempts: int = Field(default=3, ge=1)
     keep_completed_qualities: bool = True
     cleanup_partial_on_failure: bool = True
+    archive_retention_days: float = Field(default=30.0, ge=0)
+    old_rendition_grace_seconds: float = Field(default=3600.0, ge=0)
 
     # Whom to tell.
     alert_webhook_url: str | None = None
@@ -125,6 +127,13 @@ class Settings(BaseSettings):
                 "Set a secret, or leave VLOG_HOST at 127.0.0.1."
             )
         return self
+
+    @property
+    def heartbeat_timeout_s(self) -> float:
+        """Say how long a silent worker keeps a step: the documented claim duration where it is set."""
+        if self.worker_claim_duration_minutes is not None:
+            return self.worker_claim_duration_minutes * 60
+        return self.step_heartbeat_timeout_seconds
 
     def shown(self) -> dict[str, str | int | float | bool | None]:
         """Give every effective setting for people to read, secrets masked."""

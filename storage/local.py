@@ -6,9 +6,8 @@ Nothing here copies what it was given from its own scratch, and nothing leaves t
 import asyncio
 import contextlib
 import os
-import re
 import shutil
-import tempfile
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
 from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
+from storage.scratch import Scratch, remove_abandoned
 from storage.store import ObjectFacts
 
 P = ParamSpec("P")
@@ -24,7 +24,6 @@ R = TypeVar("R")
 
 SCRATCH = "scratch"
 READ_BYTES = 1 << 20
-_UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._+,-]")
 
 
 async def _in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -63,8 +62,8 @@ class LocalWriter:
 class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self._scratch = self.root / SCRATCH
-        self._scratch.mkdir(parents=True, exist_ok=True)
+        (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
+        self._scratch = Scratch(self.root / SCRATCH)
 
     def path(self, key: str) -> Path:
         """Turn a key into a path, or refuse: a key that climbs out of the root is a bug or an attack."""
@@ -176,15 +175,41 @@ class LocalStore:
 
     @asynccontextmanager
     async def scratch(self, name: str) -> AsyncIterator[Path]:
-        def make() -> Path:
-            self._scratch.mkdir(exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix=_UNSAFE_NAME.sub("_", name)[:80] + ".", dir=self._scratch))
-
-        here = await _in_thread(make)
+        here = await _in_thread(self._scratch.lend, name)
         try:
             yield here
         finally:
-            await asyncio.to_thread(shutil.rmtree, here, ignore_errors=True)
+            await asyncio.to_thread(self._scratch.take_back, here)
+
+    async def remove_abandoned(self, *, limit: int) -> int:
+        return await _in_thread(remove_abandoned, self.root / SCRATCH, limit=limit)
+
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        base = self.path(prefix.rstrip("/")) if prefix else self.root
+
+        def look() -> tuple[str, ...]:
+            if not base.is_dir():
+                return ()
+            return tuple(sorted(entry.name for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)))
+
+        return await _in_thread(look)
+
+    async def remove_unfinished(self, prefix: str, *, older_than_s: float) -> int:
+        base = self.path(prefix.rstrip("/"))
+
+        def remove() -> int:
+            oldest, removed = time.time() - older_than_s, 0
+            for folder, _, names in os.walk(base):
+                for name in names:
+                    if name.startswith("."):  # a write under way, or one whose writer was killed
+                        with contextlib.suppress(FileNotFoundError):
+                            path = Path(folder, name)
+                            if path.stat().st_mtime < oldest:
+                                path.unlink()
+                                removed += 1
+            return removed
+
+        return await _in_thread(remove)
 
     async def check(self) -> None:
         async with self.scratch("check") as here:

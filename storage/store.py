@@ -51,6 +51,18 @@ class Store(Protocol):
 
     async def delete_prefix(self, prefix: str) -> None: ...
 
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        """Name the folders directly below a prefix, without what lies in them."""
+        ...
+
+    async def remove_unfinished(self, prefix: str, *, older_than_s: float) -> int:
+        """Remove half-written objects below a prefix that nobody has written to for so long, and count them."""
+        ...
+
+    async def remove_abandoned(self, *, limit: int) -> int:
+        """Remove the scratch of processes that have died, never that of living ones, and count them."""
+        ...
+
     def local_file(self, key: str) -> AbstractAsyncContextManager[Path]:
         """Lend a path that ffmpeg may open: ffmpeg never sees a URL."""
         ...

@@ -29,7 +29,9 @@ from mirror.sessions import Database
 from runtime.settings import Settings
 from storage.store import Store
 from workers.capacity import CapacityHint, slots
+from workers.chores import chores
 from workflows.encode_list import TranscodeList
+from workflows.housekeeping import Housekeeping
 from workflows.transcode_video import TranscodeVideo
 
 # Beats reach Temporal at least this often: a cancel is noticed as fast, and resume hints are as fresh.
@@ -109,8 +111,11 @@ def build_workers(client: Client, pools: Sequence[Pool], parts: Parts, failures:
     interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), failures]
     made = []
     for pool in pools:
-        served = steps(pool, parts)
-        workflows = [TranscodeVideo, TranscodeList] if pool is Pool.ORCHESTRATE else []
+        served = [*steps(pool, parts)]
+        workflows: list[type] = []
+        if pool is Pool.ORCHESTRATE:
+            workflows = [TranscodeVideo, TranscodeList, Housekeeping]
+            served += chores(client, parts.settings, parts.database, parts.store)
         if not served and not workflows:
             continue
         made.append(

@@ -22,6 +22,7 @@ from mirror.claims import WorkerIdentity, WorkerRegistration
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from runtime.joining import Joined, resolve
+from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
 from runtime.temporal import connect, ensure_search_attributes
 from storage.opening import open_store
@@ -80,12 +81,14 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     registering = asyncio.create_task(
         _keep_registered(database, registration, recorder, settings.worker_heartbeat_interval)
     )
+    scheduling = asyncio.create_task(keep_scheduled(client, settings.stale_job_check_interval))
     workers = build_workers(client, pools, parts, failures)
     log.info("serving %s as %s", ", ".join(pools), identity.worker_name)
     try:
         await _run_until(stopping, workers)
     finally:
         registering.cancel()
+        scheduling.cancel()
         await recorder.close()
         recording.cancel()
         with contextlib.suppress(Exception):  # Postgres may be gone already; housekeeping will notice the silence

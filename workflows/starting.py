@@ -53,12 +53,13 @@ class TranscodeStarter:
         settled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._temporal, self._settled = temporal, settled
-        self._promises = {"heartbeat_timeout_s": heartbeat_timeout_s, "critical": critical}
+        self._heartbeat_timeout_s, self._critical = heartbeat_timeout_s, critical
 
     async def __call__(self, request: TranscodeRequest, title: str) -> tuple[Start, str]:
         """Start one job's workflow; never raises for a Temporal that is away."""
         name = workflow_id(request.video_id, request.job_id)
-        request = request.model_copy(update=self._promises)
+        promises = {"heartbeat_timeout_s": self._heartbeat_timeout_s, "critical": request.critical or self._critical}
+        request = request.model_copy(update=promises)
         try:
             # The SDK connects lazily and retries on its own; this is the limit on all of that together.
             async with asyncio.timeout(START_S):

@@ -55,7 +55,7 @@ class Steps:
         the next generation and has not used an attempt; tries count over all generations. Codes in `give_up_on`
         are not repeated.
         """
-        tries, waits = tries or Tries(), 0
+        tries, waits = tries or Tries(), self._job.first_generation
         while True:
             await self._may_go_on(promise)
             request = request.model_copy(update={"generation": waits, "tries_before": tries.used})

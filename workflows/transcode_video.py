@@ -165,7 +165,7 @@ class TranscodeVideo:
             facts=facts,
             qualities=job.qualities,
             continues=before or job.plan,
-            same_output=before is not None or job.kind is JobKind.RETRY,
+            same_output=before is not None or job.resumes or job.kind is JobKind.RETRY,
             keep=job.keep,
             anew=anew,
         )

@@ -23,6 +23,7 @@ QUICK = {
     "VLOG_PRESET": "ultrafast",
     "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": "5",
     "VLOG_DRAIN_SECONDS": "2",
+    "VLOG_STALE_JOB_CHECK_INTERVAL": "3",
 }
 
 

@@ -1,0 +1,138 @@
+"""Which stored bytes somebody still needs: told by rows, asked for one video at a time and under its lock.
+
+A locked video gets no new job meanwhile: a job's row points at its video's, and waits for this lock.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import delete, func, or_, select, update
+
+from mirror.chores_workers import seconds
+from mirror.events import Event, add_event
+from mirror.locking import database_now
+from mirror.marks import move_on, place_of
+from mirror.sessions import AnySession, WriteSession
+from mirror.states import has_ended
+from mirror.tables import AudioRenditionRow, Job, Upload, Video, VideoQuality, unfinished
+
+OUTPUTS_ROUND = "outputs.round"
+
+
+@dataclass(frozen=True)
+class NeededOutputs:
+    """What of a video's folder must stay: folders that a rendition's row names, and outputs that a job may use."""
+
+    video_id: int
+    slug: str
+    prefixes: frozenset[str]
+    outputs: frozenset[str]
+
+
+async def videos_to_look_at(s: WriteSession, *, grace_s: float, limit: int) -> list[int]:
+    """List the next videos of a round through all, and those whose grace has just run out."""
+    place = await place_of(s, OUTPUTS_ROUND)
+    going_round = select(Video.id).where(Video.id > place, Video.purged_at.is_(None)).order_by(Video.id).limit(limit)
+    found = list((await s.execute(going_round)).scalars())
+    await move_on(s, OUTPUTS_ROUND, found, limit)
+    over = func.now() - seconds(grace_s)
+    just_over = (
+        select(Job.video_id)
+        .where(Job.completed_at.between(over - seconds(600), over), Job.output != "r1")
+        .order_by(Job.completed_at.desc())
+        .limit(limit)
+    )
+    return list(dict.fromkeys([*(await s.execute(just_over)).scalars(), *found]))
+
+
+async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> NeededOutputs | None:
+    """Lock a video and say what of its folder must stay; None when that cannot be said now.
+
+    All of it stays while a job is unfinished, and for the grace after one has ended: people may still be playing
+    what it replaced. The newest job's output stays for good, since a retry inherits it.
+    """
+    video = (await s.execute(select(Video).where(Video.id == video_id).with_for_update())).scalar_one_or_none()
+    if video is None or video.purged_at is not None:
+        return None
+    jobs = (await s.execute(select(Job).where(Job.video_id == video_id).order_by(Job.id))).scalars().all()
+    if not jobs or not all(has_ended(job) for job in jobs):
+        return None
+    ends = [end for job in jobs if (end := job.completed_at or job.cancelled_at or job.last_checkpoint)]
+    if ends and await database_now(s) - max(ends) < timedelta(seconds=grace_s):
+        return None
+    rows: list[str] = []
+    for table in (VideoQuality, AudioRenditionRow):
+        rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
+    return NeededOutputs(video_id, video.slug, frozenset(rows), frozenset({jobs[-1].output}))
+
+
+async def to_purge(s: AnySession, *, retention_s: float, limit: int) -> list[int]:
+    """List videos that were deleted long ago, and those whose purge was cut short."""
+    query = (
+        select(Video.id)
+        .where(Video.deleted_at < func.now() - seconds(retention_s))
+        .where(or_(Video.purged_at.is_(None), Video.source_key != ""))
+        .order_by(Video.deleted_at)
+        .limit(limit)
+    )
+    return list((await s.execute(query)).scalars())
+
+
+async def begin_purge(s: WriteSession, video_id: int, *, retention_s: float) -> tuple[str, str] | None:
+    """Decide, under its lock, that a video is gone for good; give its slug and source. From here on no restore fits.
+
+    None when it was restored meanwhile, or when a job of it has not ended: a cancel is on its way.
+    """
+    video = (await s.execute(select(Video).where(Video.id == video_id).with_for_update())).scalar_one_or_none()
+    if video is None or video.deleted_at is None:
+        return None
+    open_jobs = select(Job.id).where(Job.video_id == video_id, unfinished()).limit(1)
+    if (await s.execute(open_jobs)).first() is not None:
+        return None
+    still = await s.execute(
+        update(Video)
+        .where(Video.id == video_id, Video.deleted_at < func.now() - seconds(retention_s))
+        .values(purged_at=func.coalesce(Video.purged_at, func.now()))
+        .returning(Video.slug, Video.source_key)
+        .execution_options(synchronize_session=False)
+    )
+    found = still.one_or_none()
+    return (found.slug, found.source_key) if found else None
+
+
+async def end_purge(s: WriteSession, video_id: int) -> None:
+    """Forget everything of a video whose bytes are gone, but its slug: that is never given again."""
+    for table in (VideoQuality, AudioRenditionRow, Job):
+        await s.execute(delete(table).where(table.video_id == video_id))
+    cleared = await s.execute(
+        update(Video)
+        .where(Video.id == video_id, Video.purged_at.is_not(None))
+        .values(
+            title="",
+            description="",
+            source_key="",
+            source_filename="",
+            source_facts=None,
+            error_message=None,
+            idempotency_key=None,
+        )
+        .returning(Video.slug)
+        .execution_options(synchronize_session=False)
+    )
+    slug = cleared.scalar_one_or_none()
+    if slug is not None:
+        fields = {"video_id": video_id, "slug": slug}
+        await add_event(s, Event("video.purged", None, f"“{slug}” was deleted for good.", fields))
+
+
+async def forget_expired_uploads(s: WriteSession, *, limit: int) -> Sequence[str]:
+    """Drop uploads whose time is over; give the keys whose bytes became no video.
+
+    One statement: an upload that finishes meanwhile is either dropped before, and then fails, or no longer fits.
+    """
+    over = select(Upload.id).where(Upload.expires_at < func.now()).limit(limit).with_for_update(skip_locked=True)
+    dropped = await s.execute(
+        delete(Upload).where(Upload.id.in_(over)).returning(Upload.key, Upload.video_id, Upload.finished_at)
+    )
+    return [key for key, video_id, finished_at in dropped.all() if video_id is None and finished_at is None]

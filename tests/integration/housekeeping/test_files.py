@@ -1,0 +1,240 @@
+"""Bytes that nobody needs go; bytes that somebody may need stay, also when that somebody comes this very moment."""
+
+import asyncio
+import os
+import time
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from activities.chores.outputs import OutputsChore
+from activities.chores.purging import PurgingChore
+from activities.chores.scratch import ScratchChore
+from activities.chores.uploads import UploadsChore
+from contracts.housekeeping import KeepHouse
+from mirror.chores_files import begin_purge
+from mirror.sessions import Database
+from mirror.slugs import slug_of
+from mirror.tables import Job
+from mirror.writes import CreatedVideo
+from storage.local import LocalStore
+from tests.integration.mirror.story import row, rows_of, upload
+
+HOUSE = KeepHouse()
+HOUR, DAY = 3600.0, 86400.0
+
+
+async def change(database: Database, sql: str, **given: Any) -> None:
+    async with database.write() as s:
+        await s.execute(text(sql), given)
+
+
+async def put(store: LocalStore, *keys: str) -> None:
+    for key in keys:
+        await store.put_bytes(key, b"bytes")
+
+
+def names(store: LocalStore) -> list[str]:
+    return sorted(path.relative_to(store.root).as_posix() for path in store.root.rglob("*") if path.is_file())
+
+
+async def completed(database: Database, video: CreatedVideo, *, ago_s: float, output: str = "r1") -> None:
+    """End a video's job as ready, some time ago, with one rendition in an output."""
+    await change(
+        database,
+        """
+        WITH done AS (
+            UPDATE transcoding_jobs SET completed_at = now() - make_interval(secs => :ago), output = :output
+            WHERE video_id = :video RETURNING id
+        )
+        INSERT INTO video_qualities (video_id, job_id, quality, width, height, bitrate, prefix, codecs, frame_rate_num,
+            frame_rate_den, timescale, frame_duration, segment_frames, frames, size_bytes, peak_bandwidth,
+            average_bandwidth)
+        SELECT :video, id, '360p', 640, 360, 600, :prefix, 'avc1', 25, 1, 25, 1, 150, 600, 1, 1, 1 FROM done
+        """,
+        ago=ago_s,
+        output=output,
+        video=video.video_id,
+        prefix=f"videos/{video.slug}/{output}/360p/",
+    )
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------
+
+
+async def removed(database: Database, store: LocalStore, grace_s: float = HOUR) -> int:
+    return (await OutputsChore(database, store, grace_s=grace_s).remove_outputs(HOUSE)).count
+
+
+async def test_what_a_retranscode_replaced_goes_after_the_grace(database: Database, store: LocalStore) -> None:
+    video = await upload(database, "film")
+    old = ("videos/film/r1/360p/seg_00000.m4s", "videos/film/r1/audio_0/seg_00000.m4s")
+    new = ("videos/film/r2/360p/seg_00000.m4s", "videos/film/master.m3u8")
+    await put(store, *old, *new)
+    await completed(database, video, ago_s=HOUR / 2, output="r2")
+    assert await removed(database, store) == 0
+    await change(database, "UPDATE transcoding_jobs SET completed_at = now() - interval '2 hours'")
+    assert await removed(database, store) == 2
+    assert names(store) == sorted(new)
+    assert await store.folders("videos/film/") == ("r2",)
+
+
+async def test_nothing_of_a_video_with_an_unfinished_job_is_touched(database: Database, store: LocalStore) -> None:
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY, output="r2")
+    await put(store, "videos/film/r1/360p/seg_00000.m4s", "videos/film/r3/360p/seg_00000.m4s")
+    await change(database, "INSERT INTO transcoding_jobs (video_id, output) VALUES (:id, 'r3')", id=video.video_id)
+    assert await removed(database, store) == 0
+    assert len(names(store)) == 2
+
+
+async def test_what_a_retry_would_inherit_stays(database: Database, store: LocalStore) -> None:
+    """A retranscode failed: the old stream is served, and a retry goes on where the new one broke off."""
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    await change(
+        database,
+        """
+        INSERT INTO transcoding_jobs (video_id, output, last_error, attempt_number, last_checkpoint)
+        VALUES (:id, 'r2', 'x', 3, now() - interval '1 day')
+        """,
+        id=video.video_id,
+    )
+    await put(store, "videos/film/r1/360p/seg_00000.m4s", "videos/film/r2/360p/seg_00000.m4s")
+    assert await removed(database, store) == 0
+
+
+async def test_a_rendition_that_was_started_anew_leaves_its_first_folder(database: Database, store: LocalStore) -> None:
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    await change(database, "UPDATE video_qualities SET prefix = 'videos/film/r1/360p.1/'")
+    await put(store, *(f"videos/film/r1/{name}/seg_00000.m4s" for name in ("360p", "360p.1", "1360p", "720p")))
+    assert await removed(database, store) == 1
+    assert await store.folders("videos/film/r1/") == ("1360p", "360p.1", "720p")
+
+
+async def test_a_retry_that_begins_right_now_waits_for_the_removal(
+    database: Database, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY, output="r2")
+    await put(store, "videos/film/r1/360p/seg_00000.m4s")
+    removing, go_on = asyncio.Event(), asyncio.Event()
+    original = store.delete_prefix
+
+    async def slowly(prefix: str) -> None:
+        removing.set()
+        await go_on.wait()
+        await original(prefix)
+
+    monkeypatch.setattr(store, "delete_prefix", slowly)
+    chore = asyncio.create_task(removed(database, store))
+    await asyncio.wait_for(removing.wait(), 30)
+
+    async def retry() -> None:
+        async with database.write() as s:
+            s.add(Job(video_id=video.video_id, output="r3"))
+
+    beginning = asyncio.create_task(retry())
+    await asyncio.sleep(0.5)
+    assert not beginning.done()
+    go_on.set()
+    await beginning
+    assert await chore == 1
+
+
+# --- videos deleted long ago ------------------------------------------------------------------------------------
+
+
+async def purged(database: Database, store: LocalStore) -> int:
+    return (await PurgingChore(database, store, retention_s=30 * DAY).purge_videos(HOUSE)).count
+
+
+async def deleted(database: Database, store: LocalStore, *, days: float, title: str = "film") -> CreatedVideo:
+    video = await upload(database, title, idempotency_key=title)
+    await put(store, video.request.source_key, f"videos/{video.slug}/r1/360p/seg_00000.m4s")
+    await completed(database, video, ago_s=100 * DAY)
+    await change(
+        database,
+        "UPDATE videos SET deleted_at = now() - make_interval(secs => :age) WHERE id = :id",
+        age=days * DAY,
+        id=video.video_id,
+    )
+    return video
+
+
+async def test_a_video_deleted_long_ago_leaves_nothing_but_its_slug(database: Database, store: LocalStore) -> None:
+    await deleted(database, store, days=31)
+    recent = await deleted(database, store, days=29, title="recent")
+    assert await purged(database, store) == 1
+    assert names(store) == sorted([recent.request.source_key, "videos/recent/r1/360p/seg_00000.m4s"])
+    left = await row(database, "SELECT title, source_key, purged_at, idempotency_key FROM videos WHERE slug = 'film'")
+    assert left["purged_at"] is not None
+    assert (left["title"], left["source_key"], left["idempotency_key"]) == ("", "", None)
+    assert len(await rows_of(database, "SELECT id FROM transcoding_jobs")) == 1
+    assert await purged(database, store) == 0
+    again = await upload(database, "film")
+    assert again.slug == f"{slug_of('film')}-2"
+
+
+async def test_a_purge_that_was_cut_short_goes_on(database: Database, store: LocalStore) -> None:
+    video = await deleted(database, store, days=31)
+    async with database.write() as s:
+        assert await begin_purge(s, video.video_id, retention_s=30 * DAY)
+    assert await purged(database, store) == 1
+    assert names(store) == []
+
+
+async def test_a_restore_that_came_first_keeps_the_video(database: Database, store: LocalStore) -> None:
+    video = await deleted(database, store, days=31)
+    async with database.write() as restoring:
+        await restoring.execute(text("UPDATE videos SET deleted_at = NULL"))
+
+        async def purge() -> object:
+            async with database.write() as s:
+                return await begin_purge(s, video.video_id, retention_s=30 * DAY)
+
+        purging = asyncio.create_task(purge())
+        await asyncio.sleep(0.3)
+        assert not purging.done()
+    assert await purging is None
+    assert len(names(store)) == 2
+
+
+async def test_a_video_whose_job_is_still_being_cancelled_is_not_purged(database: Database, store: LocalStore) -> None:
+    await deleted(database, store, days=31)
+    await change(database, "UPDATE transcoding_jobs SET completed_at = NULL")
+    assert await purged(database, store) == 0
+
+
+# --- uploads and scratch ----------------------------------------------------------------------------------------
+
+
+async def test_an_upload_whose_time_is_over_goes_with_its_bytes_unless_they_became_a_video(
+    database: Database, store: LocalStore
+) -> None:
+    video = await upload(database)
+    insert = """
+        INSERT INTO uploads (id, key, expires_at, finished_at, video_id)
+        VALUES (:id, :key, now() + make_interval(secs => :left), :done, :video)
+    """
+    plain = {"left": -1, "done": None, "video": None}
+    await put(store, "uploads/a.part", "uploads/b.part", video.request.source_key)
+    await change(database, insert, **{**plain, "id": "over", "key": "uploads/a.part"})
+    await change(database, insert, **{**plain, "id": "here", "key": "uploads/b.part", "left": HOUR})
+    await change(database, insert, **{**plain, "id": "done", "key": video.request.source_key, "video": video.video_id})
+    assert (await UploadsChore(database, store).remove_expired_uploads(HOUSE)).count == 1
+    assert names(store) == sorted(["uploads/b.part", video.request.source_key])
+    assert [u["id"] for u in await rows_of(database, "SELECT id FROM uploads")] == ["here"]
+
+
+async def test_half_an_upload_goes_after_a_day_and_one_under_way_stays(store: LocalStore) -> None:
+    async with store.writer("uploads/1.mp4") as writer:
+        await writer.write(b"half")
+        stale = store.root / "uploads" / ".2.mp4.abc"
+        stale.write_bytes(b"half")
+        os.utime(stale, (time.time() - 2 * DAY,) * 2)
+        assert (await ScratchChore(store).remove_scratch(HOUSE)).count == 1
+        await writer.commit()
+    assert names(store) == ["uploads/1.mp4"]

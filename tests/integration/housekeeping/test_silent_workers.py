@@ -1,0 +1,94 @@
+"""Who fell silent is offline; who speaks, or was switched off by a person, is not touched."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from contracts.states import WorkerStatus
+from mirror import writes
+from mirror.chores_workers import mark_silent_workers_offline
+from mirror.marks import API_STARTED, api_started, marked_at
+from mirror.sessions import Database
+from tests.integration.mirror.story import WORKER, register, row
+
+
+async def silent_since(database: Database, minutes: float, **columns: Any) -> None:
+    await register(database)
+    async with database.write() as s:
+        values = {"status": "idle", "beat": True} | columns
+        await s.execute(
+            text("""
+            UPDATE workers SET status = :status, registered_at = now() - make_interval(secs => :age),
+                last_heartbeat = CASE WHEN :beat THEN now() - make_interval(secs => :age) END
+            """),
+            values | {"age": minutes * 60},
+        )
+
+
+async def mark(database: Database) -> list[str]:
+    async with database.write() as s:
+        return await mark_silent_workers_offline(s, silent_s=300)
+
+
+async def status(database: Database) -> str:
+    return str((await row(database, "SELECT status FROM workers"))["status"])
+
+
+async def test_a_silent_worker_is_offline_and_idle_again_with_its_next_word(database: Database) -> None:
+    await silent_since(database, 6)
+    assert await mark(database) == [WORKER.worker_id]
+    assert await status(database) == "offline"
+    assert await mark(database) == []
+    async with database.write() as s:
+        assert await writes.worker_heartbeat(s, WORKER.worker_id, WorkerStatus.BUSY)
+    assert await status(database) == "busy"
+    event = await row(database, "SELECT job_id, actor FROM job_events WHERE event = 'worker.offline'")
+    assert event == {"job_id": None, "actor": WORKER.worker_id}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "columns", "after"),
+    [
+        (4, {}, "idle"),
+        (6, {"status": "busy"}, "offline"),
+        (6, {"status": "active", "beat": False}, "offline"),  # never heard from: by its registration
+        (4, {"status": "active", "beat": False}, "active"),
+        (6, {"status": "disabled"}, "disabled"),
+        (6, {"status": "disabled", "beat": False}, "disabled"),
+    ],
+)
+async def test_who_is_marked(database: Database, minutes: float, columns: dict[str, Any], after: str) -> None:
+    await silent_since(database, minutes, **columns)
+    await mark(database)
+    assert await status(database) == after
+
+
+async def test_nobody_is_silent_in_the_two_minutes_after_an_api_start(database: Database) -> None:
+    await silent_since(database, 60)
+    async with database.write() as s:
+        await api_started(s)
+    assert await mark(database) == []
+    async with database.write() as s:
+        await s.execute(text("UPDATE housekeeping_marks SET at = now() - interval '121 seconds'"))
+        assert await marked_at(s, API_STARTED) is not None
+    assert await mark(database) == [WORKER.worker_id]
+
+
+async def test_a_beat_that_is_being_written_saves_its_worker(database: Database) -> None:
+    """The documented race: the beat's transaction is open when the chore decides."""
+    await silent_since(database, 6)
+    async with database.write() as s:
+        await writes.worker_heartbeat(s, WORKER.worker_id, WorkerStatus.IDLE)
+        marking = asyncio.create_task(mark(database))
+        waits = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+
+        async def is_waiting() -> bool:
+            async with database.read() as other:
+                return bool((await other.execute(waits)).scalar_one())
+
+        while not await is_waiting():
+            await asyncio.sleep(0.02)
+    assert await marking == []
+    assert await status(database) == "idle"
