@@ -9,6 +9,7 @@ from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
 CONNECT_TIMEOUT_S = 5.0
+FROZEN_MS = 15_000  # writes are short: a transaction in which nobody speaks for so long has lost its speaker
 COMMAND_TIMEOUT_S = 30.0  # a server that vanished without a word must not hold a caller for ever
 
 
@@ -41,7 +42,13 @@ class Database:
             connect_args={
                 "timeout": CONNECT_TIMEOUT_S,
                 "command_timeout": COMMAND_TIMEOUT_S,
-                "server_settings": {"application_name": "vlog", "timezone": "UTC", "jit": "off"},
+                "server_settings": {
+                    "application_name": "vlog",
+                    "timezone": "UTC",
+                    "jit": "off",
+                    # A process frozen in the middle of a write would keep its job's row from everybody else.
+                    "idle_in_transaction_session_timeout": str(FROZEN_MS),
+                },
             },
         )
         readonly = self._engine.execution_options(postgresql_readonly=True)

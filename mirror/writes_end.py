@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import and_, case, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from contracts.errors import CANCELLED
+from contracts.errors import CANCELLED, RETRIES_EXHAUSTED
 from contracts.states import EventLevel, JobKind, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
 from contracts.steps import FailJob, Finalize, MissingRendition
 from mirror.cleaning import clean, sentence
@@ -86,6 +86,8 @@ async def fail_job(s: WriteSession, request: FailJob) -> bool:
     else:
         await _keep_failed_claim(s, job, request, now)
         job.last_error = why
+        if code == RETRIES_EXHAUSTED:  # also when the lost attempts never got to tell of themselves
+            job.attempt_number = job.max_attempts
         # Derived state: failed is "an error, and no try left". A fatal error leaves tries; they are given up here.
         job.max_attempts = min(job.max_attempts, job.attempt_number)
     await s.flush()

@@ -67,9 +67,10 @@ async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdent
     now = await database_now(s)
     siblings = await attempts_of(s, job.id, claim.step_key)
     mine = (claim.generation, claim.attempt)
-    if any((step.generation, step.attempt) > mine for step in siblings):
-        return False
     row = next((step for step in siblings if (step.generation, step.attempt) == mine), None)
+    if any((step.generation, step.attempt) > mine for step in siblings):
+        await _tell_late(s, row, news)
+        return False
     # A row that somebody else declared lost is taken back by its worker; one that ended is closed.
     if row is not None and row.finished_at is not None and row.outcome is not StepOutcome.LOST:
         _add_detail(row, news)
@@ -95,6 +96,20 @@ async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdent
     await add_events(s, events)
     await notify(s, TOPIC_PROGRESS, job.video_id)
     return True
+
+
+async def _tell_late(s: WriteSession, row: JobStep | None, news: StepNews) -> None:
+    """Add why a step was handed back when the next generation, elsewhere, was quicker to tell of itself.
+
+    Only its own line, and only when nobody has said it yet: an attempt that was lost, a zombie's, says nothing more.
+    """
+    if row is None or news.end is None or news.end.outcome is not StepOutcome.PARTIAL:
+        return
+    if row.outcome is StepOutcome.PARTIAL and row.error_code is None and news.end.code:
+        row.error_code = clean(news.end.code)[:50]
+        row.error_message = sentence(news.end.sentence) if news.end.sentence else None
+        await s.flush()
+        await add_events(s, [end_event(row)])
 
 
 def _add_detail(row: JobStep, news: StepNews) -> None:

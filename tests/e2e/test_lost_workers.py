@@ -1,0 +1,228 @@
+"""A worker that dies, freezes or is told twice to stop, in the middle of its span; another one is there."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from media.tools import Toolbox
+from tests.e2e.conftest import make_clip
+from tests.e2e.service import QUICK, ROOT, Service
+from tests.support.counting import CountingFfmpeg
+from tests.support.eventually import eventually
+
+HEARTBEAT_S = 10
+VICTIM = "victim"
+
+
+@pytest.fixture(scope="module")
+def source(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Six segments: with two workers of one slot each, two spans.
+    path = tmp_path_factory.mktemp("source") / "twelve.mp4"
+    make_clip(tools, path, seconds=12, size="320x180")
+    return path
+
+
+@pytest.fixture(scope="module")
+def lone_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One worker with one slot; the tests bring a second one, and do to it what they like."""
+    folder = tmp_path_factory.mktemp("lone")
+    paced = CountingFfmpeg(folder / "paced", tools.pick(), pace=1)
+    running = Service(folder / "home")
+    running.settings = QUICK | {
+        "VLOG_LADDER": "180p=200/64",
+        "VLOG_CPU_SLOTS": "1",
+        "VLOG_FFMPEG": str(paced.program),
+        "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": str(HEARTBEAT_S),
+        "VLOG_DRAIN_SECONDS": "50",
+    }
+    running.start()
+    try:
+        yield running
+    finally:
+        code = running.stop()
+        left = running.processes()
+    assert code == 0 and left == []
+
+
+@dataclass
+class Held:
+    """A video whose one span the victim holds; its first segment is stored."""
+
+    process: subprocess.Popen[bytes]
+    job_id: int
+    video_id: int
+    slug: str
+    step_key: str
+
+
+@asynccontextmanager
+async def encoding_victim(service: Service, source: Path, title: str) -> AsyncIterator[Held]:
+    environment = service.environment | {"VLOG_WORKER_NAME": VICTIM, "VLOG_LOG_FILES": "false"}
+    with (service.home.parent / "victim.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers", "--pool", "cpu"], cwd=ROOT, env=environment, stdout=log, stderr=log
+        )
+    try:
+        await eventually(lambda: _registered(service), within=90)
+        created = await service.upload(source, title=title)
+        found: list[str] = []
+
+        async def begun() -> bool:
+            rows = await service.query(
+                "SELECT step_key, first_segment FROM job_steps WHERE job_id = $1 AND step = 'transcode'"
+                " AND worker_name = $2 AND outcome = 'running'",
+                created["job_id"],
+                VICTIM,
+            )
+            folder = service.storage / "videos" / created["slug"] / "r1" / "180p"
+            found.extend(r["step_key"] for r in rows if (folder / f"seg_{r['first_segment']:05d}.m4s").exists())
+            return bool(found)
+
+        await eventually(begun, within=90, every=0.1)
+        yield Held(process, created["job_id"], created["video_id"], created["slug"], found[0])
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        process.wait(30)
+
+
+async def _registered(service: Service) -> bool:
+    rows = await service.query(
+        "SELECT 1 FROM workers WHERE worker_name = $1 AND status IN ('active', 'idle')"
+        " AND last_heartbeat > now() - interval '5 seconds'",
+        VICTIM,
+    )
+    return bool(rows)
+
+
+async def _attempts(service: Service, held: Held) -> list[Any]:
+    return await service.query(
+        "SELECT generation, attempt, tries, outcome, error_code, worker_name, started_at, finished_at FROM job_steps"
+        " WHERE job_id = $1 AND step_key = $2 ORDER BY generation, attempt",
+        held.job_id,
+        held.step_key,
+    )
+
+
+async def test_a_killed_workers_step_runs_again_elsewhere_within_twenty_seconds(
+    lone_service: Service, source: Path
+) -> None:
+    async with encoding_victim(lone_service, source, "taken over") as held:
+        held.process.kill()
+        killed_at = datetime.now(UTC)
+        video = await lone_service.ended(held.video_id, within=120)
+        assert video["status"] == "ready"
+    first, second = await _attempts(lone_service, held)
+    assert (first["outcome"], first["worker_name"]) == ("lost", VICTIM)
+    assert (second["attempt"], second["outcome"]) == (2, "completed") and second["worker_name"] != VICTIM
+    took = second["started_at"] - killed_at
+    print("running again after", took)
+    assert took < timedelta(seconds=2 * HEARTBEAT_S)
+    assert second["tries"] == 2
+
+
+async def test_a_zombie_that_wakes_up_late_changes_no_row_and_no_byte(lone_service: Service, source: Path) -> None:
+    service = lone_service
+    async with encoding_victim(service, source, "zombie") as held:
+        held.process.send_signal(signal.SIGSTOP)
+        video = await service.ended(held.video_id, within=120)
+        assert video["status"] == "ready"
+        await eventually(lambda: _is_all_over(service, held.job_id), within=60)
+        before = await _everything(service, held)
+        held.process.send_signal(signal.SIGCONT)
+        woken_at = datetime.now(UTC)
+
+        async def is_itself_again() -> bool:
+            """It has noticed: the step is given up, its scratch is gone, and it tells of itself again."""
+            left = list((service.storage / "scratch").glob(f"job{held.job_id}-*"))
+            heard = await service.query(
+                "SELECT 1 FROM workers WHERE worker_name = $1 AND last_heartbeat > $2 AND current_job_id IS NULL",
+                VICTIM,
+                woken_at,
+            )
+            return not left and bool(heard)
+
+        await eventually(is_itself_again, within=90)
+        assert await _everything(service, held) == before
+        held.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(held.process.wait, 60) == 0
+        assert await _everything(service, held) == before
+
+
+async def _is_all_over(service: Service, job_id: int) -> bool:
+    rows = await service.query(
+        "SELECT 1 FROM job_steps WHERE job_id = $1 AND step = 'storyboard' AND outcome = 'completed'", job_id
+    )
+    return bool(rows)
+
+
+async def _everything(service: Service, held: Held) -> dict[str, Any]:
+    """Take down every row and every byte of a video."""
+    tables = {
+        "videos": "id = $1",
+        "transcoding_jobs": "video_id = $1",
+        "video_qualities": "video_id = $1",
+        "audio_renditions": "video_id = $1",
+        "job_steps": "job_id IN (SELECT id FROM transcoding_jobs WHERE video_id = $1)",
+        "quality_progress": "job_id IN (SELECT id FROM transcoding_jobs WHERE video_id = $1)",
+        "job_events": "job_id IN (SELECT id FROM transcoding_jobs WHERE video_id = $1)",
+    }
+    rows = {
+        table: [
+            tuple(row) for row in await service.query(f"SELECT * FROM {table} WHERE {mine} ORDER BY id", held.video_id)
+        ]
+        for table, mine in tables.items()
+    }
+    folder = service.storage / "videos" / held.slug
+    files = {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    return {"rows": rows, "files": files}
+
+
+async def test_a_worker_told_twice_to_stop_hands_back_at_once_and_costs_no_attempt(
+    lone_service: Service, source: Path
+) -> None:
+    async with encoding_victim(lone_service, source, "told twice") as held:
+        held.process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.5)
+        assert held.process.poll() is None, "it has time to drain"
+        held.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(held.process.wait, 30) == 0
+        assert not _encoders_of(held.process.pid, held.job_id)
+        video = await lone_service.ended(held.video_id, within=120)
+        assert video["status"] == "ready"
+    first, second = await _attempts(lone_service, held)
+    assert (first["outcome"], first["error_code"], first["worker_name"]) == ("partial", "DRAINED", VICTIM)
+    assert (second["generation"], second["attempt"], second["outcome"]) == (1, 1, "completed")
+    events = await lone_service.get(f"/api/jobs/{held.job_id}/events")
+    assert "aborted:shutdown" in [event["event"] for event in events]
+    [job] = await lone_service.query("SELECT attempt_number FROM transcoding_jobs WHERE id = $1", held.job_id)
+    assert job["attempt_number"] == 1
+
+
+def _encoders_of(worker: int, job_id: int) -> list[int]:
+    """Name the encoders of a job that no living worker holds any more."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError):
+            words = (entry / "cmdline").read_bytes()
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if f"/job{job_id}-transcode".encode() in words and parent in (1, worker, os.getpid()):
+                found.append(int(entry.name))
+    return found
