@@ -15,7 +15,7 @@ from mirror.locking import database_now
 from mirror.marks import move_on, place_of
 from mirror.sessions import AnySession, WriteSession
 from mirror.states import has_ended
-from mirror.tables import AudioRenditionRow, Job, Upload, Video, VideoQuality, unfinished
+from mirror.tables import AudioRenditionRow, Job, SubtitleRenditionRow, Upload, Video, VideoQuality, unfinished
 
 OUTPUTS_ROUND = "outputs.round"
 
@@ -62,7 +62,7 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     if ends and await database_now(s) - max(ends) < timedelta(seconds=grace_s):
         return None
     rows: list[str] = []
-    for table in (VideoQuality, AudioRenditionRow):
+    for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
     return NeededOutputs(video_id, video.slug, frozenset(rows), frozenset({jobs[-1].output}))
 
@@ -103,7 +103,7 @@ async def begin_purge(s: WriteSession, video_id: int, *, retention_s: float) -> 
 
 async def end_purge(s: WriteSession, video_id: int) -> None:
     """Forget everything of a video whose bytes are gone, but its slug: that is never given again."""
-    for table in (VideoQuality, AudioRenditionRow, Job):
+    for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow, Job):
         await s.execute(delete(table).where(table.video_id == video_id))
     cleared = await s.execute(
         update(Video)

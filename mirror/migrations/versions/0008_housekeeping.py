@@ -3,7 +3,7 @@
 from alembic import op
 
 revision: str = "0008"
-down_revision: str | None = "0007"
+down_revision: str | None = "0005"
 
 STATEMENTS = (
     """
