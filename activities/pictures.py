@@ -27,7 +27,7 @@ class PictureSteps:
         Safe to repeat: the key is derived from the video and the file is replaced whole.
         """
         key = ObjectKey(video_prefix(request.slug) + THUMBNAIL)
-        tool = self._tools.pick(decoder=request.video.codec, encoders=_NEEDS, build=request.ffmpeg or None)
+        tool = self._tools.preferring(request.ffmpeg).pick(decoder=request.video.codec, encoders=_NEEDS)
         async with (
             pulsing(),
             self._store.local_file(request.source_key) as source,
@@ -45,7 +45,7 @@ class PictureSteps:
         players find the sheets, comes last.
         """
         prefix = video_prefix(request.slug)
-        tool = self._tools.pick(decoder=request.video.codec, encoders=_NEEDS, build=request.ffmpeg or None)
+        tool = self._tools.preferring(request.ffmpeg).pick(decoder=request.video.codec, encoders=_NEEDS)
         board = lay_out(request.video, request.duration_s)
         async with (
             pulsing(),

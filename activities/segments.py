@@ -5,7 +5,7 @@ from pathlib import Path
 
 from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, segment_index, segment_name
-from media.boxes import InitFacts, read_init
+from media.boxes import InitFacts, canonical_init, read_init
 from storage.store import Store
 
 
@@ -24,7 +24,7 @@ class RenditionFolder:
     async def keep_init(self, path: Path) -> InitFacts:
         """Store the init segment, or insist that it equals the one stored by another span or attempt."""
         key = self.prefix + INIT
-        made = await asyncio.to_thread(path.read_bytes)
+        made = canonical_init(await asyncio.to_thread(path.read_bytes))
         if not await self._store.put_bytes(key, made, create_only=True) and await self._store.read_bytes(key) != made:
             raise OutputIncomplete("The encoder's init segment differs from the one this rendition began with.")
         self.init = read_init(made)

@@ -78,11 +78,13 @@ def clean_tier(text: str) -> Tier:
 
 
 def clean_qualities(text: str, ladder: Iterable[str]) -> tuple[str, ...]:
-    """Read a list of rungs, separated by commas or spaces; none means the whole ladder."""
+    """Read a list of rungs, separated by commas or spaces; none means the whole ladder. A codec may follow a rung."""
     names = tuple(dict.fromkeys(name for name in re.split(r"[,\s]+", text.strip()) if name))
     known = tuple(ladder)
-    if any(not re.fullmatch(QUALITY_PATTERN, name) or name not in known for name in names):
-        raise ApiError(400, "QUALITIES_INVALID", f"Qualities are some of {', '.join(known)}.")
+    if any(not re.fullmatch(QUALITY_PATTERN, name) or name.split("-")[0] not in known for name in names):
+        raise ApiError(
+            400, "QUALITIES_INVALID", f"Qualities are some of {', '.join(known)}, or such with -hevc or -av1 behind."
+        )
     return names
 
 

@@ -172,7 +172,7 @@ class _Watched:
         return count
 
     async def _track(self, store: Store, job: GrowingJob, planned: PlannedAudio) -> GrowingTrack:
-        prefix = audio_prefix(self._slug, job.output, planned.track)
+        prefix = audio_prefix(self._slug, job.output, planned.track, planned.generation)
         known = await self._timeline(store, prefix)
         init = await self._init(store, prefix) if known and known.segments else None
         return GrowingTrack(planned, prefix, known, init)

@@ -73,7 +73,10 @@ FORM_BODY: dict[str, Any] = {
                         "description": {**_TEXT, "maxLength": 10000},
                         "owner": {**_TEXT, "maxLength": 255, "description": "Owners take turns within a tier"},
                         "tier": {**_TEXT, "enum": ["viral", "creator", "hobby", "trial", "free", "bulk"]},
-                        "qualities": {**_TEXT, "description": "Some rungs, separated by commas; none means all"},
+                        "qualities": {
+                            **_TEXT,
+                            "description": "Such as 720p,720p-av1; none means all",
+                        },
                     },
                 },
                 "example": {"file": "(bytes)", "title": "My holiday", "owner": "ana", "tier": "creator"},

@@ -112,7 +112,7 @@ async def upload_raw(
     description: str = "",
     owner: Annotated[str, Query(description="Owners take turns within a tier")] = "",
     tier: Annotated[str, Query(description="viral, creator, hobby, trial, free or bulk")] = "free",
-    qualities: Annotated[str, Query(description="Some rungs, separated by commas; none means all")] = "",
+    qualities: Annotated[str, Query(description="Such as 720p,720p-av1; none means all")] = "",
     idempotency_key: Key = None,
 ) -> Created:
     """Stream the request's body to storage and start its job: `curl -T big.mp4 '…/api/videos?filename=big.mp4'`."""

@@ -166,6 +166,14 @@ class Drained(VlogError):
     kind = FailureKind.LATER
 
 
+class BuildMissing(VlogError):
+    """This worker has not got the ffmpeg that the work was begun with; another may, or it is planned anew."""
+
+    code = "BUILD_MISSING"
+    kind = FailureKind.LATER
+    retry_after_s = 10.0
+
+
 class InternalTransient(VlogError):
     code = "INTERNAL_TRANSIENT"
 

@@ -51,8 +51,9 @@ def earlier_prefixes(prefix: str) -> tuple[str, ...]:
     return tuple(first + (f".{generation}/" if generation else "/") for generation in range(int(match.group(1))))
 
 
-def audio_prefix(slug: str, output: str, track: int) -> str:
-    return f"{video_prefix(slug)}{output}/audio_{track}/"
+def audio_prefix(slug: str, output: str, track: int, generation: int = 0) -> str:
+    anew = f".{generation}" if generation else ""
+    return f"{video_prefix(slug)}{output}/audio_{track}{anew}/"
 
 
 def subtitles_prefix(slug: str, output: str, track: int) -> str:

@@ -120,6 +120,12 @@ LADDER: tuple[Rung, ...] = (
 )
 
 QUALITY_PATTERN = r"^\d+p(-(hevc|av1))?$"
+RUNG_PATTERN = r"^\d+p$"
+
+
+def quality_name(rung: str, codec: Codec) -> str:
+    """Name a rendition: H.264 is what everybody has and goes without saying."""
+    return rung if codec is Codec.H264 else f"{rung}-{codec}"
 
 
 class Grid(Message):
@@ -175,7 +181,13 @@ class PlannedRendition(Message):
     video_kbps: int
     codec: Codec = Codec.H264
     encoder: str = "libx264"
+    ffmpeg: str = ""  # the build that makes it; those that share a decode share the build
     generation: int = 0  # raised when the rendition starts anew; its folder changes with it
+
+    @property
+    def is_alternative(self) -> bool:
+        """Tell whether the video plays without it: every player has H.264."""
+        return self.codec is not Codec.H264
 
 
 class PlannedAudio(Message):
@@ -189,6 +201,8 @@ class PlannedAudio(Message):
     start_s: str = "0"
     source_channels: int = 2
     source_layout: str = ""
+    ffmpeg: str = ""  # the build that makes it
+    generation: int = 0  # raised when the track starts anew; its folder changes with it
 
 
 class PlannedSubtitle(Message):
@@ -214,7 +228,7 @@ class Encoding(Message):
 
 class TranscodePlan(Message):
     grid: Grid
-    renditions: tuple[PlannedRendition, ...]  # largest first: each is scaled from the one before
+    renditions: tuple[PlannedRendition, ...]  # H.264, largest first: each is scaled from the one before; then others
     skipped: tuple[str, ...] = ()
     audio: tuple[PlannedAudio, ...] = ()
     subtitles: tuple[PlannedSubtitle, ...] = ()
@@ -222,8 +236,13 @@ class TranscodePlan(Message):
     lists: tuple[tuple[str, ...], ...] = ()  # qualities that share one decode, the earliest wanted first
     window: int = 4  # steps of one list that are scheduled at a time
     encoding: Encoding = Encoding()
-    ffmpeg: str = ""  # the build every rendition is pinned to
+    ffmpeg: str = ""  # the build for thumbnail and storyboard; renditions and tracks name their own
     notes: tuple[str, ...] = ()  # decisions worth telling a person
+
+    @property
+    def lowest(self) -> PlannedRendition:
+        """Give the rendition that makes the video playable: the smallest that every player has."""
+        return [rendition for rendition in self.renditions if not rendition.is_alternative][-1]
 
 
 class VideoRendition(Message):

@@ -217,7 +217,7 @@ class TranscodeSpan(StepRequest):
     renditions: tuple[PlannedRendition, ...]
     encoding: Encoding
     alone: bool = True  # the machine is this step's own: let the encoder choose its threads
-    ffmpeg: str = ""
+    ffmpeg: str = ""  # the build that its renditions share
 
     @property
     def step_key(self) -> str:
@@ -245,7 +245,6 @@ class EncodeList(Message):
     window: int  # how many of its steps are scheduled at a time
     alone: bool
     opening: bool = False  # it makes the video playable, and goes before what else waits in its tier
-    ffmpeg: str = ""
     critical: tuple[str, ...] = ()  # without these the job fails; the others' fates are their own
     paused: bool = False  # the job was, when this was asked
 

@@ -75,6 +75,26 @@ def read_segment(data: bytes | Path, init: InitFacts | None = None) -> SegmentFa
         raise BadBoxes(f"not a media segment: {error}") from error
 
 
+def canonical_init(data: bytes) -> bytes:
+    """Leave out the one box by which inits of a rendition may differ, though all else in them is equal.
+
+    ffmpeg 7 writes an empty `sdtp` when it has seen a picture that no other needs, and none when it has not: in a
+    first segment of one picture, or of a still.
+    """
+    try:
+        return b"".join(_without_sdtp(kind, content) for kind, content in children(data))
+    except struct.error as error:
+        raise BadBoxes(f"not an init segment: {error}") from error
+
+
+def _without_sdtp(kind: bytes, content: bytes) -> bytes:
+    if kind == b"sdtp" and len(content) <= 4:  # version and flags only: it speaks of no sample
+        return b""
+    if kind in (b"moov", b"trak", b"mdia", b"minf", b"stbl"):
+        content = b"".join(_without_sdtp(*child) for child in children(content))
+    return struct.pack(">I4s", len(content) + 8, kind) + content
+
+
 def top_level(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
     """Walk a file's outermost boxes as (kind, start of content, end); one that is cut off is an error."""
     whole = file.seek(0, 2)

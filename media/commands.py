@@ -13,7 +13,7 @@ import ffmpeg
 from contracts.layout import INIT, PLAYLIST
 from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
-from media import filters, sound
+from media import encoders, filters, sound
 from media.sniff import SAFE_INPUT
 from media.subtitles import MOST_BYTES, times_file, words_file
 from media.tools import Ffmpeg
@@ -51,7 +51,7 @@ def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, 
             # One decode for the whole list: each rung hands its picture on to the next smaller one.
             halves = video.filter_multi_output("split", 2)
             mine, video = halves[0], halves[1]
-        outputs.append(_video_output(mine, output / rung.quality, rung, request, threads, first_segment, frames))
+        outputs.append(_video_output(mine, output / rung.quality, rung, request, first_segment, frames))
     limits = [] if request.alone else ["-filter_complex_threads", "1"]
     return _compile(tool, ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0], *limits)
 
@@ -84,15 +84,13 @@ def _video_output(
     folder: Path,
     rung: PlannedRendition,
     request: TranscodeSpan,
-    threads: dict[str, int],
     first_segment: int,
     frames: int,
 ) -> Any:
     grid, rate = request.grid, request.grid.frame_rate
     return video.output(
         f"file:{folder / PLAYLIST}",
-        **_encoder(rung, request.encoding, grid, frames),
-        **threads,
+        **encoders.options(rung, request.encoding, grid, frames, alone=request.alone),
         # One tick per picture: every time stamp is a whole number on the grid.
         enc_time_base=f"{rate.den}:{rate.num}",
         # The grid is laid by the filters; ffmpeg must neither drop nor repeat.
@@ -100,33 +98,6 @@ def _video_output(
         # negative_cts_offsets: picture n is shown at n/fps with no edit list, which hls.js does not read.
         **_segments(folder, grid, first_segment, "+frag_discont+negative_cts_offsets", early_s=0.01),
     )
-
-
-def _encoder(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int) -> dict[str, Any]:
-    return {
-        "c:v": rung.encoder,
-        "preset": encoding.preset,
-        # High is decoded by everything made since 2010.
-        "profile:v": "high",
-        # Constant quality under a cap: spans restart a bit rate's control and pay for it, a quality's they do not.
-        "crf": f"{encoding.crf:g}",
-        "maxrate": f"{rung.video_kbps}k",
-        "bufsize": f"{2 * rung.video_kbps}k",
-        # A closed group of pictures per segment, so that segments stand alone …
-        "g": grid.segment_frames,
-        # … cut at our boundaries in every rung …
-        "force_key_frames": f"expr:not(mod(n,{grid.segment_frames}))",
-        # … and nowhere else: x264 adds keyframes at scene cuts, and the rungs would stop matching.
-        "sc_threshold": 0,
-        # Halves the reordering, and with it the lateness that players built on ffmpeg see in negative offsets.
-        "x264-params": "b-pyramid=none",
-        # The count is decided by the plan; one picture more would start a segment of its own.
-        "frames:v": frames,
-        "color_primaries": "bt709",
-        "color_trc": "bt709",
-        "colorspace": "bt709",
-        "color_range": "tv",
-    }
 
 
 def audio(tool: Ffmpeg, source: Path, output: Path, request: EncodeAudio) -> list[str]:

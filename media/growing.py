@@ -111,8 +111,9 @@ def growing_master(
     """Write the master playlist of what can be watched now; None while the lowest rung or a sound has no opening.
 
     The rungs come largest first. A rung that lags behind the lowest is left out: whoever switched to it would find
-    nothing where they are.
+    nothing where they are. So are codecs beside H.264: they are encoded last, and one that fails is not published.
     """
+    rungs = [rung for rung in rungs if not rung.planned.is_alternative]
     audible = [track for track in tracks if not track.is_silent]
     lowest = rungs[-1]
     if not _is_open(lowest) or not all(_has_sound(track) for track in audible):

@@ -6,10 +6,13 @@ Shapes are those that were played in real browsers. All addresses are relative, 
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import count as counting
+from itertools import groupby
 from xml.sax.saxutils import quoteattr
 
 from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name
 from contracts.media import AudioRendition, SubtitleRendition, VideoRendition
+from contracts.states import Codec
 from contracts.steps import VerifiedRenditions
 
 _GROUP = "aud"
@@ -139,7 +142,8 @@ def master_playlist(renditions: VerifiedRenditions, slug_prefix: str) -> str:
     audio_peak = max((audio.peak_bandwidth for audio in renditions.audio), default=0)
     audio_average = max((audio.average_bandwidth for audio in renditions.audio), default=0)
     audio_codecs = sorted({audio.codecs for audio in renditions.audio})
-    for video in largest_first(renditions):
+    # Codec by codec, the one that everybody has first: players begin with the first line that they understand.
+    for video in in_order(renditions):
         groups = f',AUDIO="{_GROUP}"' if renditions.audio else ""
         groups += f',SUBTITLES="{_TEXT_GROUP}"' if renditions.subtitles else ""
         lines += [
@@ -154,7 +158,8 @@ def master_playlist(renditions: VerifiedRenditions, slug_prefix: str) -> str:
 
 def dash_manifest(renditions: VerifiedRenditions, slug_prefix: str) -> str:
     """Write the DASH manifest over the same segments."""
-    videos = largest_first(renditions)
+    videos = in_order(renditions)
+    numbers = counting()
     length = max(video.frames / video.frame_rate.fraction for video in videos)
     # The longer track counts: sound ends at a whole AAC frame, a few milliseconds after the picture.
     seconds = max([float(length), *(audio.duration_s for audio in renditions.audio)])
@@ -163,24 +168,18 @@ def dash_manifest(renditions: VerifiedRenditions, slug_prefix: str) -> str:
         '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" profiles="urn:mpeg:dash:profile:isoff-live:2011"'
         f' minBufferTime="PT4S" mediaPresentationDuration="PT{seconds:.6f}S">',
         '<Period id="0" start="PT0S">',
-        '<AdaptationSet id="0" contentType="video" mimeType="video/mp4" segmentAlignment="true" startWithSAP="1">',
     ]
-    for video in videos:
+    # A set per codec: within a set players switch, and none switches codecs without a stumble.
+    for _, group in groupby(videos, key=lambda video: video.codec):
         lines += [
-            f"<Representation id={quoteattr(video.quality)} codecs={quoteattr(video.codecs)}"
-            f' width="{video.width}" height="{video.height}" frameRate="{_dash_rate(video)}" sar="1:1"'
-            f' bandwidth="{video.peak_bandwidth}">',
-            *_timeline(
-                _relative(video.prefix, slug_prefix),
-                video.timescale,
-                ((frames * video.frame_duration, 1) for frames in _segment_frames(video)),
-            ),
-            "</Representation>",
+            f'<AdaptationSet id="{next(numbers)}" contentType="video" mimeType="video/mp4" segmentAlignment="true"'
+            ' startWithSAP="1">',
+            *(line for video in group for line in _video_representation(video, slug_prefix)),
+            "</AdaptationSet>",
         ]
-    lines.append("</AdaptationSet>")
     for audio in renditions.audio:
         lines += [
-            f'<AdaptationSet id="{audio.track + 1}" contentType="audio" mimeType="audio/mp4"'
+            f'<AdaptationSet id="{next(numbers)}" contentType="audio" mimeType="audio/mp4"'
             f" lang={quoteattr(_language(audio.language))}"
             ' segmentAlignment="true" startWithSAP="1">',
             f'<Role schemeIdUri="urn:mpeg:dash:role:2011" value="{"main" if audio.default else "alternate"}"/>',
@@ -212,8 +211,26 @@ def _text_set(text: SubtitleRendition, slug_prefix: str, seconds: float) -> list
     ]
 
 
-def largest_first(renditions: VerifiedRenditions) -> list[VideoRendition]:
-    return sorted(renditions.video, key=lambda video: (min(video.width, video.height), video.quality), reverse=True)
+def in_order(renditions: VerifiedRenditions) -> list[VideoRendition]:
+    """Sort by codec, H.264 first; within a codec the largest comes first."""
+    codecs = list(Codec)
+    return sorted(
+        renditions.video, key=lambda video: (codecs.index(video.codec), -min(video.width, video.height), video.quality)
+    )
+
+
+def _video_representation(video: VideoRendition, slug_prefix: str) -> list[str]:
+    return [
+        f"<Representation id={quoteattr(video.quality)} codecs={quoteattr(video.codecs)}"
+        f' width="{video.width}" height="{video.height}" frameRate="{_dash_rate(video)}" sar="1:1"'
+        f' bandwidth="{video.peak_bandwidth}">',
+        *_timeline(
+            _relative(video.prefix, slug_prefix),
+            video.timescale,
+            ((frames * video.frame_duration, 1) for frames in _segment_frames(video)),
+        ),
+        "</Representation>",
+    ]
 
 
 def _timeline(folder: str, timescale: int, runs: Iterable[tuple[int, int]]) -> list[str]:

@@ -17,17 +17,15 @@ from contracts.media import (
     TranscodePlan,
     VideoFacts,
 )
-from media import colour, rates
+from contracts.states import Codec
+from media import choosing, colour, rates
+from media.alternatives import choose_alternatives, rungs_of
+from media.pinning import pin_alternatives, pin_tracks, who_makes_what
 from media.spans import choose_lists, choose_spans
-from media.tools import ENCODERS, Ffmpeg, Toolbox
+from media.tools import Toolbox
 from media.tracks import audio_notes, plan_audio, plan_subtitles
 
 INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
-_TONE_FILTERS: dict[ToneMap, frozenset[str]] = {
-    ToneMap.NONE: frozenset(),
-    ToneMap.SCALE: frozenset({"scale:out_transfer"}),
-    ToneMap.ZSCALE: frozenset({"zscale", "tonemap"}),
-}
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,7 @@ class PlanOptions:
     crf: float = 22.0
     span_seconds: float = 120.0
     share_decode: bool = True
+    codecs: tuple[Codec, ...] = (Codec.H264,)
 
 
 def make_plan(
@@ -49,48 +48,61 @@ def make_plan(
 ) -> TranscodePlan:
     """Plan every rendition of a video; `wanted` names some qualities instead of the whole ladder."""
     capacity = capacity or Capacity()
-    rungs, skipped = choose_rungs(facts.video, options.ladder, wanted)
+    rungs, skipped = choose_rungs(facts.video, options.ladder, rungs_of(wanted))
     grid, notes = make_grid(facts.video, options.segment_seconds)
-    renditions = tuple(
-        PlannedRendition(quality=rung.name, width=width, height=height, video_kbps=rung.video_kbps)
-        for rung, (width, height) in rungs
-    )
     # A source that cannot seek is decoded from its start for every span: cutting would cost more than it gives.
     whole = (Span(first_segment=0, segments=grid.segments),)
     spans = choose_spans(grid, capacity, options.span_seconds) if facts.video.seekable else whole
-    hdr = facts.video.color_transfer in colour.HDR_TRANSFERS
-    tool, tone_map = _choose_tool(tools, facts, hdr)
-    audible = tuple(track for track in facts.audio if track.codec in tool.decoders)
-    if hdr:
-        how = {ToneMap.ZSCALE: "with zscale", ToneMap.SCALE: "without zscale, roughly", ToneMap.NONE: "not at all"}
-        notes.append(f"HDR ({facts.video.color_transfer}) is mapped to SDR {how[tone_map]}.")
-    narrow = not hdr and facts.video.color_primaries in colour.WIDE_PRIMARIES and "colorspace" in tool.filters
-    if narrow:
-        notes.append(f"Colours of {facts.video.color_primaries} are brought to those of BT.709.")
-    notes += audio_notes(facts.audio, audible, grid)
+    tool, encoding = choosing.for_rendition(tools, facts, grid, _encodings(facts.video, options), Codec.H264)
+    notes += _colour_notes(facts.video, encoding)
+    made = tuple(
+        PlannedRendition(quality=rung.name, width=width, height=height, video_kbps=rung.video_kbps, ffmpeg=tool.build)
+        for rung, (width, height) in rungs
+    )
+    others, left_out = pin_alternatives(choose_alternatives(made, options.codecs, wanted), tools, facts, grid, encoding)
+    makers = {track.stream: choosing.for_track(tools, facts, track, tool) for track in facts.audio}
+    audible = tuple(track for track in facts.audio if makers[track.stream])
     subtitles, cut = plan_subtitles(facts.subtitles)
-    notes += cut
-    notes.append(f"Encoded by ffmpeg {tool.version} from {tool.origin}.")
-    return TranscodePlan(
+    notes += [*left_out, *audio_notes(facts.audio, audible, grid), *cut]
+    plan = TranscodePlan(
         grid=grid,
-        renditions=renditions,
+        renditions=(*made, *others),
         skipped=skipped,
-        audio=plan_audio(audible, max(rung.audio_kbps for rung, _ in rungs)),
+        audio=pin_tracks(plan_audio(audible, max(rung.audio_kbps for rung, _ in rungs)), makers),
         subtitles=subtitles,
         spans=spans,
-        lists=choose_lists(renditions, spans, grid, capacity, share=options.share_decode),
+        lists=choose_lists((*made, *others), spans, grid, capacity, share=options.share_decode),
         window=max(4, 2 * capacity.slots),
-        encoding=Encoding(
-            preset=options.preset,
-            crf=options.crf,
-            deinterlace=facts.video.field_order in INTERLACED,
-            field_rate=shows_fields(facts.video),
-            tone_map=tone_map,
-            narrow_gamut=narrow,
-        ),
-        ffmpeg=tool.build,
-        notes=tuple(notes),
+        encoding=encoding,
+        ffmpeg=choosing.for_pictures(tools, facts, grid, encoding, tool).build,
     )
+    return plan.model_copy(update={"notes": (*notes, *who_makes_what(plan, tools))})
+
+
+def _encodings(video: VideoFacts, options: PlanOptions) -> list[Encoding]:
+    """Give the ways to encode this picture, the best first; which of them is possible depends on the ffmpegs here."""
+    base = Encoding(
+        preset=options.preset,
+        crf=options.crf,
+        deinterlace=video.field_order in INTERLACED,
+        field_rate=shows_fields(video),
+    )
+    if video.color_transfer in colour.HDR_TRANSFERS:
+        ways = (ToneMap.ZSCALE, ToneMap.SCALE, ToneMap.NONE)
+        return [base.model_copy(update={"tone_map": way}) for way in ways]
+    if video.color_primaries in colour.WIDE_PRIMARIES:
+        return [base.model_copy(update={"narrow_gamut": True}), base]
+    return [base]
+
+
+def _colour_notes(video: VideoFacts, encoding: Encoding) -> list[str]:
+    """Say what became of colours that SDR does not have."""
+    if video.color_transfer in colour.HDR_TRANSFERS:
+        how = {ToneMap.ZSCALE: "with zscale", ToneMap.SCALE: "without zscale, roughly", ToneMap.NONE: "not at all"}
+        return [f"HDR ({video.color_transfer}) is mapped to SDR {how[encoding.tone_map]}."]
+    if encoding.narrow_gamut:
+        return [f"Colours of {video.color_primaries} are brought to those of BT.709."]
+    return []
 
 
 def choose_rungs(
@@ -171,20 +183,3 @@ def _rate_notes(video: VideoFacts, rate: Fraction) -> list[str]:
 
 def _said(rate: Fraction) -> str:
     return str(rate.numerator) if rate.denominator == 1 else f"{float(rate):.3f}"
-
-
-def _choose_tool(tools: Toolbox, facts: SourceFacts, hdr: bool) -> tuple[Ffmpeg, ToneMap]:
-    """Choose a build that decodes the picture; among those one that decodes most tracks, then maps HDR best."""
-    tools.pick(decoder=facts.video.codec)  # refuses, naming what is missing, when there is none
-    able = [tool for tool in tools.tools if not tool.lacks(facts.video.codec, (), ENCODERS)]
-    ways = (ToneMap.NONE, ToneMap.SCALE, ToneMap.ZSCALE) if hdr else (ToneMap.NONE,)
-
-    def tone_map(tool: Ffmpeg) -> ToneMap:
-        return next(way for way in reversed(ways) if tool.filters >= _TONE_FILTERS[way])
-
-    def worth(tool: Ffmpeg) -> tuple[int, int]:
-        heard = sum(track.codec in tool.decoders for track in facts.audio)
-        return heard, ways.index(tone_map(tool))
-
-    best = max(able, key=worth)  # the first of equals: the preferred one
-    return best, tone_map(best)

@@ -37,13 +37,23 @@ def evenly(segments: int, count: int) -> tuple[Span, ...]:
 def choose_lists(
     renditions: Sequence[PlannedRendition], spans: Sequence[Span], grid: Grid, capacity: Capacity, *, share: bool
 ) -> tuple[tuple[str, ...], ...]:
-    """Say which qualities are encoded together; the first list is the one that makes the video playable."""
-    names = tuple(rendition.quality for rendition in renditions)
-    lowest = names[-1]
+    """Say which qualities are encoded together; the first list is the one that makes the video playable.
+
+    Alternatives to H.264 come last.
+    """
+    names = tuple(rendition.quality for rendition in renditions if not rendition.is_alternative)
+    # A list each: beside such an encoder a decode is cheap, and the memory of several at once is not.
+    others = tuple((rendition.quality,) for rendition in reversed(renditions) if rendition.is_alternative)
+    return (*_main_lists(names, spans, grid, capacity, share=share), *others)
+
+
+def _main_lists(
+    names: tuple[str, ...], spans: Sequence[Span], grid: Grid, capacity: Capacity, *, share: bool
+) -> tuple[tuple[str, ...], ...]:
     starved = capacity.workers > 1 and len(spans) * 2 <= capacity.slots
     if not share or starved:
         # A decode each costs a quarter more work, but idle workers cost nothing.
         return tuple((name,) for name in reversed(names))
     if grid.duration_s > LONG_S and len(names) > 1:
-        return ((lowest,), names[:-1])
+        return (names[-1:], names[:-1])
     return (names,)

@@ -18,6 +18,7 @@ from media.subtitles import seconds_of
 from media.tools import Toolbox
 
 _STALL_S = 60.0
+_DECODERS = {"avc1": "h264", "hvc1": "hevc", "av01": "av1"}  # by the first word of CODECS
 _XML = "{urn:mpeg:dash:schema:mpd:2011}"
 
 
@@ -103,7 +104,7 @@ async def _rung(tools: Toolbox, variant: Variant, audio: Sequence[SoundReport]) 
         raise OutputIncomplete(f"{name}: pictures are not evenly spaced from 0.")
     frame = next(iter(steps), segments[0].duration)
     _agree(name, "FRAME-RATE", said.get("FRAME-RATE"), f"{init.timescale / frame:.3f}")
-    frames = await _decode(tools, variant.path, "v:0")
+    frames = await _decode(tools, variant.path, "v:0", _DECODERS.get(init.codecs.split(".")[0], "h264"))
     if frames != len(shown):
         raise OutputIncomplete(f"{name}: {frames} of {len(shown)} pictures can be decoded.")
     peak, average = _bandwidth(init, segments)
@@ -128,7 +129,7 @@ async def _sound(tools: Toolbox, variant: Variant) -> SoundReport:
     name = variant.attributes.get("NAME", "sound")
     init, segments = await asyncio.to_thread(_read, variant.path)
     _agree(name, "CHANNELS", variant.attributes.get("CHANNELS"), str(init.channels))
-    await _decode(tools, variant.path, "a:0")
+    await _decode(tools, variant.path, "a:0", "aac")
     peak, average = _bandwidth(init, segments)
     return SoundReport(
         name=name,
@@ -181,10 +182,10 @@ def _bandwidth(init: InitFacts, segments: Sequence[SegmentFacts]) -> tuple[int, 
     return bandwidth.measure([segment.size_bytes for segment in segments], durations_s)
 
 
-async def _decode(tools: Toolbox, playlist: Path, stream: str) -> int:
-    """Decode all of it and return the number of pictures."""
+async def _decode(tools: Toolbox, playlist: Path, stream: str, decoder: str) -> int:
+    """Decode all of it and return the number of pictures; not every build decodes every codec."""
     frames = 0
-    argv = commands.decode(tools.pick(encoders=()), playlist, stream)
+    argv = commands.decode(tools.pick(decoder=decoder, encoders=()), playlist, stream)
     try:
         async with aclosing(encoder.run(argv, stall_s=_STALL_S)) as reports:
             async for report in reports:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import InternalTransient, SourceUnsupported, VlogError
+from contracts.errors import BuildMissing, SourceUnsupported, VlogError
 from media import encoder
 
 ENCODERS = ("libx264", "aac")  # what every plan needs
@@ -34,6 +34,16 @@ class ToolsMissing(VlogError):
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What a step asks of a build; nothing is asked by default."""
+
+    container: str = ""  # as ffprobe names it: several with commas, of which a build needs to know one
+    decoder: str = ""
+    filters: frozenset[str] = frozenset()
+    encoders: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Ffmpeg:
     """One build. `decoders` holds what it decodes in software: the codecs, by ffprobe's names, and its decoders."""
 
@@ -47,11 +57,13 @@ class Ffmpeg:
     filters: frozenset[str]
     demuxers: frozenset[str]
 
-    def lacks(self, decoder: str | None, filters: Iterable[str], encoders: Iterable[str]) -> tuple[str, ...]:
+    def lacks(self, needs: Needs) -> tuple[str, ...]:
         """Name what this build does not have of all that is asked for."""
-        missing = [f"a decoder for {decoder}"] if decoder and decoder not in self.decoders else []
-        missing += [f"the filter {name}" for name in filters if name not in self.filters]
-        missing += [f"the encoder {name}" for name in encoders if name not in self.encoders]
+        known = not needs.container or self.demuxers.intersection(needs.container.split(","))
+        missing = [] if known else [f"a reader of {needs.container}"]
+        missing += [f"a decoder for {needs.decoder}"] if needs.decoder and needs.decoder not in self.decoders else []
+        missing += [f"the filter {name}" for name in sorted(needs.filters - self.filters)]
+        missing += [f"the encoder {name}" for name in sorted(needs.encoders - self.encoders)]
         return tuple(missing)
 
 
@@ -70,19 +82,30 @@ class Toolbox:
         build: str | None = None,
     ) -> Ffmpeg:
         """Choose the first build that has all of it; `build` pins the one a plan was made for."""
-        filters, encoders = tuple(filters), tuple(encoders)
+        needs = Needs(decoder=decoder or "", filters=frozenset(filters), encoders=frozenset(encoders))
         tools = tuple(tool for tool in self.tools if not build or tool.build == build)
         if not tools:
-            raise InternalTransient(
+            raise BuildMissing(
                 "This worker does not have the ffmpeg that the video was planned for.",
                 detail=f"wanted {build}, have {', '.join(tool.build for tool in self.tools) or 'none'}",
             )
-        shortages = [(tool.lacks(decoder, filters, encoders), tool) for tool in tools]
+        return Toolbox(tools).pick_for(needs)
+
+    def pick_for(self, needs: Needs) -> Ffmpeg:
+        """Choose the first build that has all of it, or name what the nearest one lacks."""
+        shortages = [(tool.lacks(needs), tool) for tool in self.tools]
         for missing, tool in shortages:
             if not missing:
                 return tool
         missing, _ = min(shortages, key=lambda shortage: len(shortage[0]))
         raise SourceUnsupported(f"No ffmpeg on this machine can handle this video: missing {', '.join(missing)}.")
+
+    def preferring(self, build: str) -> "Toolbox":
+        """Put a build first where it is to be had; for work that any able build can do."""
+        return Toolbox(tuple(sorted(self.tools, key=lambda tool: tool.build != build)))
+
+    def has(self, build: str) -> bool:
+        return any(tool.build == build for tool in self.tools)
 
     @property
     def ffprobe(self) -> Path:

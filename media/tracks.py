@@ -18,7 +18,7 @@ _LANGUAGES = {
 def audio_notes(tracks: tuple[AudioFacts, ...], audible: tuple[AudioFacts, ...], grid: Grid) -> list[str]:
     """Say what of the sound is not in the video."""
     notes = [
-        f"Audio track {number} ({track.codec}) is left out: no ffmpeg here can decode it with this picture."
+        f"Audio track {number} ({track.codec}) is left out: no ffmpeg here can decode it."
         for number, track in enumerate(tracks, start=1)
         if track not in audible
     ]

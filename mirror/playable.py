@@ -15,7 +15,7 @@ FASTER = 1.2  # than it plays, with a margin: speed is measured so far, not prom
 def is_playable(plan: TranscodePlan, steps: Sequence[JobStep], done: Done = NOTHING_DONE) -> bool:
     """Judge by the newest attempts of a job's steps."""
     grid = plan.grid
-    lowest = plan.renditions[-1].quality
+    lowest = plan.lowest.quality
     segments, speed = _lead([s for s in steps if s.step is StepName.TRANSCODE], lowest, done.spans(lowest))
     if segments < 1:
         return False

@@ -1,9 +1,10 @@
-"""The ladder as one line of text: `1080p=5000/128,720p=2500/128`, rates in kbit/s, video before audio."""
+"""The ladder as one line of text: `1080p=5000/128,720p=2500/128`, rates in kbit/s, video before audio. And codecs."""
 
 import re
 from typing import Any
 
-from contracts.media import QUALITY_PATTERN, Rung
+from contracts.media import RUNG_PATTERN, Rung
+from contracts.states import Codec
 
 _LINE = re.compile(r"(?P<name>[\w-]+)\s*=\s*(?P<video>\d+)\s*/\s*(?P<audio>\d+)")
 
@@ -26,9 +27,19 @@ def show_ladder(rungs: tuple[Rung, ...]) -> str:
     return ",".join(f"{rung.name}={rung.video_kbps}/{rung.audio_kbps}" for rung in rungs)
 
 
+def parse_codecs(value: Any) -> Any:
+    """Read a list of codecs like `h264,av1`; H.264 is always among them: it is what makes a video playable."""
+    if not isinstance(value, str):
+        return value
+    names = [name.strip().lower() for name in value.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in tuple(Codec)]:
+        raise ValueError(f"{', '.join(unknown)}: the codecs are {', '.join(Codec)}")
+    return tuple(codec for codec in Codec if codec is Codec.H264 or codec in names)
+
+
 def _rung(text: str) -> Rung:
     match = _LINE.fullmatch(text)
-    if not match or not re.match(QUALITY_PATTERN, match["name"]):
+    if not match or not re.match(RUNG_PATTERN, match["name"]):
         raise ValueError(f"{text!r} is not a rung; write it like 720p=2500/128 (video and audio kbit/s)")
     short_side, video, audio = int(match["name"].split("p")[0]), int(match["video"]), int(match["audio"])
     if short_side < 16 or video < 1 or audio < 1:

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from contracts.media import LADDER, Rung
-from runtime.ladder import parse_critical, parse_ladder, show_ladder
+from contracts.states import Codec
+from runtime.ladder import parse_codecs, parse_critical, parse_ladder, show_ladder
 from runtime.names import SettingsError, check_names
 from runtime.shown import masked
 
@@ -40,6 +41,7 @@ Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
 ]
 Critical = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_critical)]
+Codecs = Annotated[tuple[Codec, ...], NoDecode, BeforeValidator(parse_codecs)]
 Ladder = Annotated[tuple[Rung, ...], NoDecode, BeforeValidator(parse_ladder)]
 
 
@@ -78,6 +80,7 @@ class Settings(BaseSettings):
     share_decode: Literal["auto", "never"] = "auto"
     ladder: Ladder = LADDER
     critical_qualities: Critical = ()  # empty: the lowest rung and the default sound
+    codecs: Codecs = (Codec.H264,)
     max_upload_size: ByteSize = ByteSize(100 * 1024**3)
 
     # What a source may cost before it is refused.

@@ -68,6 +68,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 crf=settings.crf,
                 span_seconds=settings.span_seconds,
                 share_decode=settings.share_decode == "auto",
+                codecs=settings.codecs,
             )
             looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings), limits)
             remuxing = RemuxSteps(store, tools, limits, stall_s=settings.stall_seconds)

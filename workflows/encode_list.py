@@ -105,5 +105,5 @@ def _span_of(request: EncodeList, span: Span, renditions: tuple[PlannedRendition
         renditions=renditions,
         encoding=request.encoding,
         alone=request.alone,
-        ffmpeg=request.ffmpeg,
+        ffmpeg=renditions[0].ffmpeg,
     )

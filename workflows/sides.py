@@ -25,11 +25,11 @@ async def audio(
         job_id=job.job_id,
         video_id=job.video_id,
         source_key=job.source_key,
-        prefix=audio_prefix(job.slug, job.output, track.track),
+        prefix=audio_prefix(job.slug, job.output, track.track, track.generation),
         audio=track,
         grid=plan.grid,
         video_start_s=facts.video.start_s,
-        ffmpeg=plan.ffmpeg,
+        ffmpeg=track.ffmpeg,
     )
     return await steps.run(
         AudioSteps.encode_audio, request, options.audio(plan), f"sound: {track.name} ({track.language})"

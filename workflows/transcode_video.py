@@ -260,17 +260,19 @@ class TranscodeVideo:
         return await self._steps.run(VerifySteps.verify, request, options.VERIFY, "check every rendition as a whole")
 
     async def _picture(self, facts: SourceFacts, plan: TranscodePlan, renditions: tuple[PlannedRendition, ...]) -> None:
-        """Encode some renditions in the plan's lists and spans."""
+        """Encode some renditions in the plan's lists and spans: H.264 first, by which the video plays, then others."""
         lists = plan.lists or (tuple(r.quality for r in plan.renditions),)
         wanted = [tuple(r for r in renditions if r.quality in names) for names in lists]
-        await self._steps.together(
-            *(
-                # The first list is the one that makes the video playable, when it runs ahead of others.
-                self._list(chosen, facts, plan, alone=len(lists) == 1, opening=place == 0 < len(lists) - 1)
-                for place, chosen in enumerate(wanted)
-                if chosen
+        for alternative in (False, True):
+            chosen = [some for some in wanted if some and some[0].is_alternative is alternative]
+            several = len(chosen) > 1
+            await self._steps.together(
+                *(
+                    # The first list is the one that makes the video playable, when it runs ahead of others.
+                    self._list(some, facts, plan, alone=not several, opening=several and some is wanted[0])
+                    for some in chosen
+                )
             )
-        )
 
     async def _list(
         self,
@@ -292,7 +294,6 @@ class TranscodeVideo:
             window=plan.window,
             alone=alone and len(plan.spans) == 1,
             opening=opening,
-            ffmpeg=plan.ffmpeg,
             critical=fates.critical_qualities(self._job, plan),
             paused=steps.paused,
         )

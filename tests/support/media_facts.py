@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from contracts.media import AudioFacts, FrameRate, SourceFacts, VideoFacts
+from contracts.media import AudioFacts, Encoding, FrameRate, Grid, SourceFacts, VideoFacts
+from media.choosing import filters_needed, sound_filters_needed
 from media.tools import Ffmpeg, Toolbox
 
 
 def tool(name: str = "first", **capabilities: frozenset[str]) -> Ffmpeg:
+    """A build that does not exist: it has what every build has, and these capabilities."""
     has: dict[str, frozenset[str]] = {
         "encoders": frozenset({"libx264", "aac", "mjpeg"}),
         "decoders": frozenset({"h264", "hevc", "aac"}),
@@ -15,7 +17,16 @@ def tool(name: str = "first", **capabilities: frozenset[str]) -> Ffmpeg:
         "demuxers": frozenset({"mov", "mp4"}),
         **capabilities,
     }
+    has["filters"] |= plain_filters()
     return Ffmpeg(Path(f"/opt/{name}/ffmpeg"), Path(f"/opt/{name}/ffprobe"), "8.1", f"8.1-{name}", name, **has)
+
+
+def plain_filters() -> frozenset[str]:
+    """What any video may need but the mapping of HDR: filters that come with every ffmpeg."""
+    grid = Grid(frame_rate=FrameRate(num=30), frames=1, segment_frames=1)
+    return filters_needed(video(), grid, Encoding(deinterlace=True)) | sound_filters_needed(
+        track(channels=6, layout="5.1")
+    )
 
 
 def toolbox(*tools: Ffmpeg) -> Toolbox:

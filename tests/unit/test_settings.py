@@ -139,9 +139,30 @@ def test_a_ladder_that_is_none_is_refused(wrong: str) -> None:
         load_settings(ladder=wrong or ",")
 
 
+@pytest.mark.parametrize(
+    ("text", "codecs"),
+    [("h264", ("h264",)), ("av1", ("h264", "av1")), ("AV1, hevc", ("h264", "hevc", "av1")), ("", ("h264",))],
+)
+def test_h264_is_among_the_codecs_whatever_is_asked(
+    monkeypatch: pytest.MonkeyPatch, text: str, codecs: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("VLOG_CODECS", text)
+    assert load_settings().codecs == codecs
+    assert load_settings().shown()["VLOG_CODECS"] == ",".join(codecs)
+
+
+def test_an_unknown_codec_and_a_codec_in_a_rungs_name_are_refused() -> None:
+    with pytest.raises(SettingsError, match="vp9: the codecs are h264, hevc, av1"):
+        load_settings(codecs="h264,vp9")
+    with pytest.raises(SettingsError, match="720p-hevc"):
+        load_settings(ladder="720p-hevc=2500/128")
+
+
 def test_a_child_loads_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLOG_CRF", "30")
-    settings = load_settings(home="elsewhere", ladder="720p=2500/128", max_upload_size="2GiB", admin_secret="s")
+    settings = load_settings(
+        home="elsewhere", ladder="720p=2500/128", codecs="h264,av1", max_upload_size="2GiB", admin_secret="s"
+    )
     environment = child_environment(settings, VLOG_PORT="1234")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

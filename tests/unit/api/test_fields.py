@@ -60,6 +60,7 @@ def test_owner_tier_qualities_and_key_are_checked() -> None:
     assert clean_tier("viral") is Tier.VIRAL
     assert clean_tier("") is Tier.FREE
     assert clean_qualities(" 720p,360p 720p", LADDER) == ("720p", "360p")
+    assert clean_qualities("720p-av1, 360p-hevc", LADDER) == ("720p-av1", "360p-hevc")
     assert clean_qualities("", LADDER) == ()
     assert clean_idempotency_key(None) is None
     assert clean_idempotency_key("abc-1") == "abc-1"
@@ -69,6 +70,8 @@ def test_owner_tier_qualities_and_key_are_checked() -> None:
         lambda: clean_owner("x" * 256),
         lambda: clean_tier("gold"),
         lambda: clean_qualities("721p", LADDER),
+        lambda: clean_qualities("721p-av1", LADDER),
+        lambda: clean_qualities("720p-vp9", LADDER),
         lambda: clean_qualities("../etc", LADDER),
         lambda: clean_idempotency_key("x" * 256),
         lambda: clean_idempotency_key("a\tb"),

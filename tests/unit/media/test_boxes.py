@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contracts.errors import OutputIncomplete
 from contracts.media import FrameRate, Grid
 from media import codecs
-from media.boxes import InitFacts, read_init, read_segment
+from media.boxes import InitFacts, canonical_init, read_init, read_segment
 from media.verify import check_audio_segment, check_video_segment
 
 SYNC, NOT_SYNC = 0x02000000, 0x01010000
@@ -45,10 +45,10 @@ def segment(
     return box("styp", b"msdh") + moof + box("mdat", bytes(len(offsets) * size if media is None else media))
 
 
-def init(handler: str, entry: bytes, *, elst: int | None = None) -> bytes:
+def init(handler: str, entry: bytes, *, elst: int | None = None, more: bytes = b"") -> bytes:
     mdhd = full("mdhd", 0, 0, struct.pack(">IIIII", 0, 0, 30000, 0, 0))
     hdlr = full("hdlr", 0, 0, struct.pack(">I", 0), handler.encode(), bytes(12))
-    stbl = box("stbl", full("stsd", 0, 0, struct.pack(">I", 1), entry))
+    stbl = box("stbl", full("stsd", 0, 0, struct.pack(">I", 1), entry), more)
     edts = box("edts", full("elst", 0, 0, struct.pack(">IIiI", 1, 0, elst, 1 << 16))) if elst is not None else b""
     trak = box("trak", edts, box("mdia", mdhd, hdlr, box("minf", stbl)))
     trex = full("trex", 0, 0, struct.pack(">IIIII", 1, 1, 1001, 7, NOT_SYNC))
@@ -70,6 +70,20 @@ def test_an_init_segment_of_pictures() -> None:
 def test_an_init_segment_of_sound() -> None:
     found = read_init(init("soun", MP4A))
     assert (found.codecs, found.channels, found.sample_rate, found.handler) == ("mp4a.40.2", 2, 48000, "soun")
+
+
+def test_an_init_with_and_without_an_empty_box_about_samples_is_the_same() -> None:
+    """ffmpeg 7 writes it when the first segment has a picture that no other needs."""
+    plain = init("vide", AVC1, elst=0)
+    said = init("vide", AVC1, elst=0, more=full("sdtp", 0, 0))
+    assert said != plain
+    assert canonical_init(said) == canonical_init(plain) == plain
+    assert read_init(canonical_init(said)) == read_init(said)
+    # One that speaks of samples is another matter.
+    spoken = init("vide", AVC1, elst=0, more=full("sdtp", 0, 0, b"\x20"))
+    assert canonical_init(spoken) == spoken
+    with pytest.raises(OutputIncomplete):
+        canonical_init(plain[:-30])
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", box("ftyp"), box("ftyp") + box("moov"), init("vide", AVC1)[:-30]])

@@ -1,12 +1,14 @@
 """Playlists that grow, read back as a player that joined early would."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.media import AudioTimeline, FrameRate, Grid, PlannedAudio, PlannedRendition
+from contracts.states import Codec
 from media.growing import GrowingRung, GrowingTrack, RungPlaylist, TrackPlaylist, growing_master
 from media.playlists import attributes
 from tests.unit.media.test_boxes import AVC1, MP4A, init
@@ -44,6 +46,15 @@ def track_playlist(grid: Grid, timeline: AudioTimeline | None) -> str | None:
 def listed(counts: dict[str, int], *tracks: GrowingTrack) -> list[str] | None:
     text = growing_master(GRID, [rung(*each) for each in counts.items()], tracks, PREFIX)
     return text and re.findall(r"^r1/(\w+)/playlist.m3u8$", text, re.M)  # type: ignore[return-value]
+
+
+def test_other_codecs_are_not_listed_before_they_are_published() -> None:
+    av1 = rung("360p", 4)
+    planned = av1.planned.model_copy(update={"quality": "360p-av1", "codec": Codec.AV1})
+    text = growing_master(
+        GRID, [rung("360p", 4), replace(av1, planned=planned, prefix=f"{PREFIX}r1/360p-av1/")], [], PREFIX
+    )
+    assert text is not None and "r1/360p/" in text and "av1" not in text
 
 
 def test_a_growing_playlist_begins_at_the_start_and_has_no_end() -> None:

@@ -170,3 +170,32 @@ def test_bandwidth_leaves_tiny_segments_out_of_the_peak_only() -> None:
 def test_the_peak_is_never_below_the_average(segments: list[tuple[int, float]]) -> None:
     peak, average = measure([size for size, _ in segments], [length for _, length in segments])
     assert peak >= average - 1
+
+
+def three_codecs() -> VerifiedRenditions:
+    def of(codec: Codec, codecs: str) -> list[VideoRendition]:
+        tail = "" if codec is Codec.H264 else f"-{codec}"
+        sizes = (("360p", 640, 360), ("720p", 1280, 720))
+        return [rendition(f"{name}{tail}", wide, high, codec=codec, codecs=codecs) for name, wide, high in sizes]
+
+    # As the mirror may give them, in any order.
+    mixed = [*of(Codec.AV1, "av01.0.05M.08"), *of(Codec.H264, "avc1.64001F"), *of(Codec.HEVC, "hvc1.1.6.L93.90")]
+    return VerifiedRenditions(video=tuple(mixed), audio=(sound(), sound(1)))
+
+
+def test_the_master_goes_codec_by_codec_and_begins_with_what_everybody_has() -> None:
+    lines = manifests.master_playlist(three_codecs(), PREFIX).splitlines()
+    assert [line.split("/")[1] for line in lines if line.endswith("/playlist.m3u8")] == [
+        *["720p", "360p", "720p-hevc", "360p-hevc", "720p-av1", "360p-av1"]
+    ]
+    said = [attributes(line)["CODECS"] for line in lines if line.startswith("#EXT-X-STREAM-INF")]
+    assert said[::2] == ["avc1.64001F,mp4a.40.2", "hvc1.1.6.L93.90,mp4a.40.2", "av01.0.05M.08,mp4a.40.2"]
+
+
+def test_the_dash_manifest_has_a_set_per_codec_and_no_number_twice() -> None:
+    tree = ElementTree.fromstring(manifests.dash_manifest(three_codecs(), PREFIX))
+    sets = tree.findall(f".//{DASH}AdaptationSet")
+    assert [one.get("contentType") for one in sets] == ["video"] * 3 + ["audio"] * 2
+    assert [one.get("id") for one in sets] == ["0", "1", "2", "3", "4"]
+    named = [[each.get("id") for each in one.findall(f"{DASH}Representation")] for one in sets[:3]]
+    assert named == [["720p", "360p"], ["720p-hevc", "360p-hevc"], ["720p-av1", "360p-av1"]]

@@ -147,17 +147,6 @@ def test_a_track_that_no_build_decodes_is_left_out_and_named() -> None:
     assert any("Audio track 1 (exotic) is left out" in note for note in plan.notes)
 
 
-def test_the_pinned_build_decodes_the_sound_too() -> None:
-    able = tool("able", decoders=frozenset({"h264", "ac4"}))
-    plan = make_plan(source(None, track(1, codec="ac4")), PlanOptions(), toolbox(tool(), able))
-    assert (plan.ffmpeg, len(plan.audio)) == (able.build, 1)
-    # Sound goes before better colours; without a difference the preferred build stays.
-    hdr = video(codec="hevc", color_transfer="smpte2084")
-    colours = tool("colours", decoders=frozenset({"hevc"}), filters=frozenset({"zscale", "tonemap"}))
-    assert make_plan(source(hdr, track(1)), PlanOptions(), toolbox(colours, tool())).ffmpeg == tool().build
-    assert make_plan(source(None, track(1)), PlanOptions(), toolbox(tool(), tool("second"))).ffmpeg == tool().build
-
-
 def test_sound_that_goes_on_after_the_picture_is_said_to_be_cut() -> None:
     longer = make_plan(source(None, track(1, end_s=864_000.0)), PlanOptions(), toolbox())
     assert any("863980.0 s after the picture; it is cut" in note for note in longer.notes)

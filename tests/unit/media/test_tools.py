@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InternalTransient, SourceUnsupported
+from contracts.errors import BuildMissing, FailureKind, SourceUnsupported
 from media.tools import ToolsMissing, find_tools
 from tests.support.media_facts import tool, toolbox
 
@@ -26,8 +26,16 @@ def test_what_is_missing_is_named() -> None:
 def test_a_pinned_build_is_used_or_nothing() -> None:
     box = toolbox(tool("one"), tool("two"))
     assert box.pick(build="8.1-two").origin == "two"
-    with pytest.raises(InternalTransient, match="planned for"):
+    with pytest.raises(BuildMissing, match="planned for") as caught:
         box.pick(build="5.0-gone")
+    assert caught.value.kind is FailureKind.LATER  # it is this worker's lack: no attempt is counted
+
+
+def test_pictures_prefer_a_build_and_do_with_another() -> None:
+    one, two = tool("one"), tool("two", decoders=frozenset({"av1"}))
+    box = toolbox(one, two)
+    assert box.preferring(two.build).pick() is two
+    assert box.preferring("5.0-gone").pick() is one
 
 
 async def test_a_wrong_override_is_an_error_not_a_default(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""What is begun with one ffmpeg is ended with it: two builds make two kinds of init segment, and seams between them.
+
+A build that is gone, upgraded between two attempts, takes what was begun with it along: that starts anew elsewhere.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from contracts.errors import SourceUnsupported
+from contracts.media import Encoding, Grid, PlannedAudio, PlannedRendition, SourceFacts, ToneMap, TranscodePlan
+from contracts.states import Codec
+from media import choosing
+from media.tools import Ffmpeg, Toolbox
+
+
+def pin_alternatives(
+    wanted: Sequence[PlannedRendition], tools: Toolbox, facts: SourceFacts, grid: Grid, encoding: Encoding
+) -> tuple[list[PlannedRendition], list[str]]:
+    """Give each alternative the build that makes it; the video does without those that none can make, and says so.
+
+    All are to look alike, so they are encoded as the H.264 ones are, or not at all.
+    """
+    pinned: list[PlannedRendition] = []
+    notes: list[str] = []
+    for rendition in wanted:
+        try:
+            tool, _ = choosing.for_rendition(tools, facts, grid, [encoding], rendition.codec)
+        except SourceUnsupported as error:
+            notes.append(f"{rendition.quality} is left out. {error.sentence}")
+        else:
+            encoder = choosing.ENCODERS[rendition.codec]
+            pinned.append(rendition.model_copy(update={"encoder": encoder, "ffmpeg": tool.build}))
+    return pinned, notes
+
+
+def pin_tracks(tracks: Sequence[PlannedAudio], makers: Mapping[int, Ffmpeg | None]) -> tuple[PlannedAudio, ...]:
+    """Give each track the build that was chosen for its stream."""
+    return tuple(
+        track.model_copy(update={"ffmpeg": maker.build}) for track in tracks if (maker := makers[track.stream])
+    )
+
+
+def pin_anew(
+    plan: TranscodePlan, facts: SourceFacts, tools: Toolbox, qualities: Collection[str], tracks: Collection[int]
+) -> TranscodePlan:
+    """Move unfinished work whose build is not here to builds that are; it starts anew under its next generation.
+
+    What has a build here keeps it: then it was only some other worker that lacks it. So does an alternative that no
+    build here can make. Without any build for H.264 or a track the source cannot be handled any more.
+    """
+    gone = [r for r in plan.renditions if r.quality in qualities and not tools.has(r.ffmpeg)]
+    silent = [track for track in plan.audio if track.track in tracks and not tools.has(track.ffmpeg)]
+    if not gone and not silent:
+        return plan
+    # Better a slightly different look than no video: a build that maps HDR less well will do.
+    worse = [way for way in (ToneMap.SCALE, ToneMap.NONE) if plan.encoding.tone_map is not ToneMap.NONE]
+    encodings = [plan.encoding, *(plan.encoding.model_copy(update={"tone_map": way}) for way in worse)]
+    usual, encoding = choosing.for_rendition(tools, facts, plan.grid, encodings, Codec.H264)
+    moved = {r.quality: r.model_copy(update={"ffmpeg": usual.build}) for r in gone if not r.is_alternative}
+    others, _ = pin_alternatives([r for r in gone if r.is_alternative], tools, facts, plan.grid, encoding)
+    moved |= {r.quality: r for r in others}
+    heard = {}
+    for planned in silent:
+        track = next(one for one in facts.audio if one.stream == planned.stream)
+        maker = choosing.for_track(tools, facts, track, usual)
+        if maker is None:
+            raise SourceUnsupported(f"No ffmpeg on this machine can decode the sound any more ({track.codec}).")
+        heard[planned.track] = planned.model_copy(update={"ffmpeg": maker.build, "generation": planned.generation + 1})
+    again = [*moved, *(f"the sound of stream {track.stream}" for track in silent)]
+    note = f"The ffmpeg that began {', '.join(again)} is gone; it starts anew with another."
+    return plan.model_copy(
+        update={
+            "renditions": tuple(
+                moved[r.quality].model_copy(update={"generation": r.generation + 1}) if r.quality in moved else r
+                for r in plan.renditions
+            ),
+            "audio": tuple(heard.get(track.track, track) for track in plan.audio),
+            "encoding": encoding,
+            "ffmpeg": choosing.for_pictures(tools, facts, plan.grid, encoding, usual).build,
+            "notes": (*plan.notes, note),
+        }
+    )
+
+
+def who_makes_what(plan: TranscodePlan, tools: Toolbox) -> list[str]:
+    """Say which build makes what, a sentence per build."""
+    made = [(rendition.quality, rendition.ffmpeg) for rendition in plan.renditions]
+    made += [(f"the sound of stream {track.stream}", track.ffmpeg) for track in plan.audio]
+    builds: dict[str, list[str]] = {}
+    for what, build in [*made, ("the thumbnail", plan.ffmpeg)]:
+        builds.setdefault(build, []).append(what)
+    found = {tool.build: f"ffmpeg {tool.version} from {tool.origin}" for tool in tools.tools}
+    return [f"{found[build]} makes {', '.join(names)}." for build, names in builds.items()]
