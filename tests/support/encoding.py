@@ -1,5 +1,6 @@
 """Take a clip all the way to a published stream on disk, without storage or Temporal: only media/."""
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,9 +35,13 @@ class Work:
     source: Path
     facts: SourceFacts
     plan: TranscodePlan
-    tool: Ffmpeg
+    tool: Ffmpeg  # what makes the H.264 renditions
+    tools: Toolbox
 
-    def span(self, *, alone: bool = True) -> TranscodeSpan:
+    def span(self, qualities: Sequence[str] = (), *, alone: bool = True) -> TranscodeSpan:
+        """Ask for the whole of some renditions that share a build; without a choice, of the H.264 ones."""
+        plan = self.plan
+        chosen = [r for r in plan.renditions if (r.quality in qualities if qualities else not r.is_alternative)]
         return TranscodeSpan(
             **IDS,
             slug="clip",
@@ -44,10 +49,10 @@ class Work:
             video=self.facts.video,
             grid=self.plan.grid,
             span=self.plan.spans[0],
-            renditions=self.plan.renditions,
+            renditions=tuple(chosen),
             encoding=self.plan.encoding,
             alone=alone,
-            ffmpeg=self.plan.ffmpeg,
+            ffmpeg=chosen[0].ffmpeg,
         )
 
     def audio(self, track: int) -> EncodeAudio:
@@ -73,7 +78,7 @@ class Work:
 async def prepare(tools: Toolbox, source: Path, options: PlanOptions) -> Work:
     facts = await probe(tools, source)
     plan = make_plan(facts, options, tools)
-    return Work(source, facts, plan, tools.pick(build=plan.ffmpeg))
+    return Work(source, facts, plan, tools.pick(build=plan.renditions[0].ffmpeg), tools)
 
 
 async def run(argv: list[str]) -> encoder.Progress:
@@ -85,8 +90,14 @@ async def run(argv: list[str]) -> encoder.Progress:
 
 
 async def transcode(work: Work, output: Path, *, first_segment: int = 0, alone: bool = True) -> encoder.Progress:
-    request = work.span(alone=alone)
-    return await run(commands.transcode(work.tool, work.source, output, request, first_segment=first_segment))
+    """Encode the picture, list by list; return the last report of the H.264 renditions."""
+    last = encoder.Progress()
+    for names in ((), *((r.quality,) for r in work.plan.renditions if r.is_alternative)):
+        request = work.span(names, alone=alone)
+        tool = work.tools.pick(build=request.ffmpeg, encoders=())
+        done = await run(commands.transcode(tool, work.source, output, request, first_segment=first_segment))
+        last = last if names else done
+    return last
 
 
 def checked(work: Work, folder: Path, *, first_segment: int = 0) -> list[SegmentFacts]:
