@@ -1,6 +1,6 @@
 """Each quality has its own fate. Which of them decide the job's is said here. Pure."""
 
-from contracts.media import PlannedAudio, PlannedRendition, TranscodePlan
+from contracts.media import PlannedAudio, TranscodePlan
 from contracts.states import JobKind
 from contracts.steps import MissingRendition, StepFailure, TranscodeRequest
 
@@ -9,7 +9,7 @@ SOUND = "audio"  # the default track, in VLOG_CRITICAL_QUALITIES
 
 def critical_qualities(job: TranscodeRequest, plan: TranscodePlan) -> tuple[str, ...]:
     """Name the qualities without which the job fails; an alternative codec never is one."""
-    rungs = [rendition for rendition in plan.renditions if not is_alternative(rendition)]
+    rungs = [rendition for rendition in plan.renditions if not rendition.is_alternative]
     if job.critical:
         return tuple(rung.quality for rung in rungs if rung.quality in job.critical)
     if job.kind is JobKind.RETRANSCODE:  # a stream that is whole is not given up for one with a rung less
@@ -21,11 +21,6 @@ def critical_qualities(job: TranscodeRequest, plan: TranscodePlan) -> tuple[str,
 
 def is_critical_sound(job: TranscodeRequest, track: PlannedAudio) -> bool:
     return track.default and (SOUND in job.critical if job.critical else not job.keep)
-
-
-def is_alternative(rendition: PlannedRendition) -> bool:
-    """Tell a rung in another codec, `720p-av1`, from the ones that play everywhere."""
-    return "-" in rendition.quality
 
 
 def missing(name: str, failure: StepFailure) -> MissingRendition:

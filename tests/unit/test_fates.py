@@ -3,12 +3,12 @@
 import pytest
 
 from contracts.media import PlannedAudio, PlannedRendition
-from contracts.states import JobKind
+from contracts.states import Codec, JobKind
 from tests.replay.fake_steps import PLAN
 from tests.replay.stories import REQUEST
 from workflows.fates import critical_qualities, is_critical_sound
 
-AV1 = PlannedRendition(quality="360p-av1", width=640, height=360, video_kbps=400)
+AV1 = PlannedRendition(quality="360p-av1", width=640, height=360, video_kbps=400, codec=Codec.AV1)
 RICH = PLAN.model_copy(update={"renditions": (*PLAN.renditions, AV1)})
 
 
