@@ -62,7 +62,7 @@ async def prepared(tools: Toolbox, source: Path, folder: Path, options: PlanOpti
     facts = await probe(tools, copied)
     assert facts.video.seekable and facts.video.packets == before.video.packets
     plan = make_plan(facts, options, tools, capacity=Capacity(workers=1, slots=1))
-    return Work(copied, facts, plan, tools.pick(build=plan.ffmpeg))
+    return Work(copied, facts, plan, tools.pick(build=plan.ffmpeg), tools)
 
 
 @pytest.mark.parametrize("name", KINDS)
