@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.pulse import pulsing
 from activities.segments import RenditionFolder, finished_segments
-from contracts.layout import INIT, TIMELINE
+from contracts.layout import INIT, timeline_key
 from contracts.media import AudioTimeline
 from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
 from media import commands, encoder, verify
@@ -31,8 +31,8 @@ class AudioSteps:
         """Encode one track and store its segments as they finish.
 
         Safe to repeat: the whole track is encoded again by the same pinned build, which cuts at the same
-        samples; a segment that is stored already stays, and the timeline never gets shorter. A track that gives
-        no sound has no segments: the video does without it.
+        samples; a segment that is stored already stays, and each attempt has a timeline of its own, of which readers
+        take the longest. A track that gives no sound has no segments: the video does without it.
         """
         tool = self._tools.pick(encoders=("aac",), build=request.ffmpeg or None)
         work = _TrackWork(self._store, request)
@@ -60,6 +60,8 @@ class _TrackWork:
     def __init__(self, store: Store, request: EncodeAudio) -> None:
         self._store, self._request = store, request
         self._folder = RenditionFolder(store, request.prefix)
+        attempt = activity.info().attempt
+        self._timeline = timeline_key(request.prefix, request.job_id, request.generation, attempt)
         self._durations: list[int] = []
         self._tfdt: int | None = None  # where the next segment must begin; the first one says itself
         self._told = 0  # segments that the timeline names
@@ -87,13 +89,7 @@ class _TrackWork:
         timeline = AudioTimeline(segment_durations=self._runs(), whole=whole)
         if init is not None:
             timeline = timeline.model_copy(update={"timescale": init.timescale})
-        key = self._request.prefix + TIMELINE
-        if await self._store.stat(key) is not None:
-            stored = AudioTimeline.model_validate_json(await self._store.read_bytes(key))
-            # Another attempt was further: a playlist that somebody has read must not lose its end.
-            if stored.whole or stored.segments > timeline.segments:
-                return
-        await self._store.put_bytes(key, timeline.model_dump_json().encode())
+        await self._store.put_bytes(self._timeline, timeline.model_dump_json().encode())
 
     def _runs(self) -> tuple[tuple[int, int], ...]:
         return tuple((length, len(list(run))) for length, run in groupby(self._durations))

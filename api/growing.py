@@ -15,7 +15,7 @@ from contracts.layout import (
     INIT,
     MASTER,
     PLAYLIST,
-    TIMELINE,
+    TIMELINES,
     audio_prefix,
     rendition_prefix,
     segment_index,
@@ -68,6 +68,7 @@ class _Watched:
         self._looked: dict[str, float] = {}  # when, by what was looked at: a path, a folder, the job
         self._counts: dict[str, int] = {}
         self._timelines: dict[str, AudioTimeline] = {}
+        self._etags: dict[str, str] = {}  # of timelines that have been read
         self._inits: dict[str, bytes] = {}
         self._rungs: dict[str, RungPlaylist] = {}
         self._tracks: dict[str, TrackPlaylist] = {}
@@ -96,7 +97,7 @@ class _Watched:
                 if folder in folders:
                     return (await self._rung_playlist(parts.store, job, folders[folders.index(folder) :])).text()
             for track in job.plan.audio:
-                if folder == audio_prefix(self._slug, job.output, track.track):
+                if folder == audio_prefix(self._slug, job.output, track.track, track.generation):
                     playlist = self._tracks.setdefault(folder, TrackPlaylist(job.plan.grid))
                     playlist.extend(await self._timeline(parts.store, folder))
                     return playlist.text()
@@ -178,11 +179,15 @@ class _Watched:
         return GrowingTrack(planned, prefix, known, init)
 
     async def _timeline(self, store: Store, prefix: str) -> AudioTimeline | None:
+        """Give the furthest that any attempt has told of a track."""
         known = self._timelines.get(prefix)
-        if (known is None or not known.whole) and self._is_due(prefix) and await store.stat(prefix + TIMELINE):
-            found = AudioTimeline.model_validate_json(await store.read_bytes(prefix + TIMELINE))
-            if known is None or found.segments >= known.segments:
-                self._timelines[prefix] = known = found
+        if (known is None or not known.whole) and self._is_due(prefix):
+            for facts in await store.list(prefix + TIMELINES):
+                if self._etags.get(facts.key) != facts.etag:
+                    told = AudioTimeline.model_validate_json(await store.read_bytes(facts.key))
+                    self._etags[facts.key] = facts.etag
+                    if told.is_further_than(known):
+                        self._timelines[prefix] = known = told
         return known
 
     async def _stored_texts(self, store: Store, job: GrowingJob) -> list[StoredText]:

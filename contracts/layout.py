@@ -11,7 +11,7 @@ STORYBOARD = "storyboard.vtt"
 PLAYLIST = "playlist.m3u8"
 INIT = "init.mp4"
 SUBTITLES = "subtitles.vtt"
-TIMELINE = "timeline.json"  # of a sound track, while it grows: its segments are not all of one length
+TIMELINES = "timelines/"  # of a sound track, while it grows: its segments are not all of one length
 
 REMUXED = "remuxed/"  # copies of sources that seek badly, for as long as their job lasts
 
@@ -58,6 +58,11 @@ def audio_prefix(slug: str, output: str, track: int, generation: int = 0) -> str
 
 def subtitles_prefix(slug: str, output: str, track: int) -> str:
     return f"{video_prefix(slug)}{output}/subtitles_{track}/"
+
+
+def timeline_key(prefix: str, job_id: JobId, generation: int, attempt: int) -> str:
+    """Name the timeline of one attempt at a sound track. Nobody else writes it: a zombie can shorten only its own."""
+    return f"{prefix}{TIMELINES}job{job_id}-g{generation}a{attempt}.json"
 
 
 def segment_name(index: int) -> str:

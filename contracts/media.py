@@ -302,11 +302,14 @@ class SubtitleRendition(Message):
 
 
 class AudioTimeline(Message):
-    """How long the stored segments of a track are: what a growing playlist is written from. Only ever longer."""
+    """How long the stored segments of a track are, as one attempt knows it; the longest is what players are told."""
 
     timescale: int = 48_000
     segment_durations: tuple[tuple[int, int], ...] = ()  # as in AudioRendition
     whole: bool = False  # nothing more will come; whole and empty is a track that gave no sound
+
+    def is_further_than(self, other: "AudioTimeline | None") -> bool:
+        return other is None or (self.whole, self.segments) > (other.whole, other.segments)
 
     @property
     def segments(self) -> int:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +18,7 @@ from activities.publishing import ManifestSteps
 from activities.verifying import VerifySteps
 from api import growing
 from contracts.ids import JobId, ObjectKey
-from contracts.layout import INIT, PLAYLIST, TIMELINE, segment_name
+from contracts.layout import INIT, PLAYLIST, segment_name, timeline_key
 from contracts.media import AudioTimeline, Rung
 from contracts.steps import EncodedAudio, VerifyRenditions, WriteManifests
 from media.boxes import read_init, read_segment
@@ -84,7 +86,11 @@ class Stage:
         lengths = [read_segment(made / segment_name(index), init).duration for index in range(segments)]
         runs = tuple((length, len(list(run))) for length, run in groupby(lengths))
         timeline = AudioTimeline(timescale=init.timescale, segment_durations=runs, whole=whole)
-        (self.api.root / PREFIX / "r1/audio_0" / TIMELINE).write_text(timeline.model_dump_json())
+        self.timeline().parent.mkdir(exist_ok=True)
+        self.timeline().write_text(timeline.model_dump_json())
+
+    def timeline(self, attempt: int = 1) -> Path:
+        return self.api.root / timeline_key(f"{PREFIX}r1/audio_0/", JobId(self.job_id), 0, attempt)
 
     async def status(self, path: str) -> int:
         return (await self.api.http.get(f"/videos/clip/{path}")).status_code
@@ -200,7 +206,7 @@ async def test_who_watches_a_rung_that_starts_anew_is_led_to_its_end(stage: Stag
     store, steps = LocalStore(stage.api.root), ActivityEnvironment()
     ids = {"job_id": JobId(stage.job_id), "video_id": job["video_id"], "slug": "clip"}
     sound = next(iter(stage.encoded.work.plan.audio))
-    timeline = AudioTimeline.model_validate_json((stage.api.root / PREFIX / "r1/audio_0" / TIMELINE).read_text())
+    timeline = AudioTimeline.model_validate_json(stage.timeline().read_text())
     heard = EncodedAudio(
         track=sound.track,
         prefix=f"{PREFIX}r1/audio_0/",
@@ -210,7 +216,7 @@ async def test_who_watches_a_rung_that_starts_anew_is_led_to_its_end(stage: Stag
     verify = VerifyRenditions(**ids, output="r1", plan=plan, audio=(heard,), again=True)
     whole = await steps.run(VerifySteps(store).verify, verify)
     assert not whole.broken
-    await steps.run(ManifestSteps(store).write_manifests, WriteManifests(**ids, renditions=whole))
+    await steps.run(ManifestSteps(store).write_manifests, WriteManifests(**ids, grid=plan.grid, renditions=whole))
     await stage.api.change("UPDATE transcoding_jobs SET completed_at = now() WHERE id = :id", id=stage.job_id)
     assert await stage.can_be_played(old) == expected
     assert (await stage.read(old)).endswith("#EXT-X-ENDLIST\n")
@@ -270,6 +276,20 @@ async def test_a_look_at_a_long_film_costs_what_has_come_since(
     # The playlist itself may have been published; the segment that has come; the one that has not.
     asked = [PurePosixPath(str(key)).name for name, key in calls if name == "stat"]
     assert asked == [PLAYLIST, segment_name(segments - 10), segment_name(segments - 9)]
+
+
+async def test_a_zombie_shortens_no_sound(stage: Stage) -> None:
+    sound = f"r1/audio_0/{PLAYLIST}"
+    stage.store("144p", INIT, segment_name(0))
+    stage.store_sound(1)
+    heard = await stage.read(sound)
+    stage.timeline().rename(stage.timeline(2))
+    # The first attempt wakes up and tells what it knew.
+    stage.timeline(1).write_text(AudioTimeline().model_dump_json())
+    assert await stage.read(sound) == heard
+    # An API that has just started reads both.
+    parts: Any = SimpleNamespace(database=stage.api.database, store=LocalStore(stage.api.root))
+    assert await growing.Growing().playlist(parts, "clip", sound) == heard
 
 
 async def test_a_job_that_ended_leaves_nothing_to_play(stage: Stage) -> None:

@@ -12,8 +12,8 @@ from activities import pulse
 from activities.audio import AudioSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
-from contracts.ids import ObjectKey
-from contracts.layout import TIMELINE, rendition_prefix, segment_name
+from contracts.ids import JobId, ObjectKey
+from contracts.layout import rendition_prefix, segment_name, timeline_key
 from contracts.media import AudioTimeline, Rung
 from contracts.steps import EncodeAudio, EncodedAudio, StepProgress, VerifyRenditions
 from media.planning import PlanOptions
@@ -51,7 +51,8 @@ async def test_a_broken_audio_track_costs_the_sound_and_not_the_video(
         assert bool(done.segments) == some
         names = [facts.key.rpartition("/")[2] for facts in await store.list(f"{PREFIX}r1/audio_0/")]
         assert (segment_name(0) in names) == some
-        timeline = AudioTimeline.model_validate_json(await store.read_bytes(f"{PREFIX}r1/audio_0/{TIMELINE}"))
+        told = await store.read_bytes(timeline_key(f"{PREFIX}r1/audio_0/", JobId(1), 0, 1))
+        timeline = AudioTimeline.model_validate_json(told)
         assert timeline.whole and timeline.segment_durations == done.segment_durations
 
 

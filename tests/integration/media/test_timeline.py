@@ -1,5 +1,6 @@
 """What an audio step says of its segments while it runs, on real ffmpeg and a real folder."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 from activities import audio
 from activities.audio import AudioSteps
 from contracts.ids import ObjectKey
-from contracts.layout import TIMELINE, segment_name
+from contracts.layout import TIMELINES, segment_name, timeline_key
 from contracts.media import AudioTimeline
 from media.planning import PlanOptions
 from media.tools import Toolbox
@@ -27,7 +28,7 @@ class Watched(LocalStore):
         self.told: list[AudioTimeline] = []
 
     async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
-        if key.endswith(TIMELINE):
+        if f"/{TIMELINES}" in key:
             self.told.append(AudioTimeline.model_validate_json(data))
             assert all([await self.stat(FOLDER + segment_name(n)) for n in range(self.told[-1].segments)])
         return await super().put_bytes(key, data, create_only=create_only)
@@ -50,9 +51,20 @@ async def test_a_timeline_follows_the_stored_segments_and_never_gets_shorter(
     assert lengths == sorted(lengths)
     assert store.told[-1] == AudioTimeline(timescale=48_000, segment_durations=done.segment_durations, whole=True)
 
-    # A later attempt is further than this one will ever be: its word stands.
-    further = AudioTimeline(segment_durations=((48_000, 9),))
-    await LocalStore.put_bytes(store, FOLDER + TIMELINE, further.model_dump_json().encode())
+    # Another attempt, in whatever order they wake, leaves every stored byte as it is and tells its own tale beside.
+    before = {facts.key: facts.etag for facts in await store.list(FOLDER)}
+    again = ActivityEnvironment()
+    again.info = dataclasses.replace(again.info, attempt=2)
     store.told.clear()
-    await ActivityEnvironment().run(steps.encode_audio, request)
-    assert store.told == []
+    assert await again.run(steps.encode_audio, request) == done
+    after = {facts.key: facts.etag for facts in await store.list(FOLDER)}
+    assert {key: after[key] for key in before} == before
+    assert [key for key in after if key not in before] == [timeline_key(FOLDER, request.job_id, 0, 2)]
+    assert store.told[-1].whole
+
+
+def test_of_several_tales_the_furthest_counts() -> None:
+    short, long = (AudioTimeline(segment_durations=((48_000, count),)) for count in (2, 9))
+    assert long.is_further_than(short) and short.is_further_than(None)
+    assert not short.is_further_than(long) and not long.is_further_than(long)
+    assert AudioTimeline(whole=True).is_further_than(long), "who has seen the end knows"
