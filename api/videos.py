@@ -11,6 +11,7 @@ from api.fields import clean_owner, clean_search
 from api.openapi import errors
 from api.parts import Here, Parts
 from api.schemas import Listing, Progress, Video
+from api.schemas_report import Report, VideoDetail
 from api.security import AdminOnly
 from contracts.errors import VlogError
 from contracts.ids import VideoId
@@ -59,12 +60,14 @@ async def list_videos(
 
 
 @router.get("/{video_id}", summary="One video", responses=errors(404, 422))
-async def get_video(video_id: Id, here: Here) -> Video:
+async def get_video(video_id: Id, here: Here) -> VideoDetail:
+    """Give one video, with what was found in its source and what was decided about it."""
     async with here.database.read() as session:
         view = await reads.video(session, VideoId(video_id))
-    if view is None or view.deleted_at is not None:
+        report = await reads.report(session, VideoId(video_id)) if view is not None else None
+    if view is None or report is None or view.deleted_at is not None:
         raise video_not_found(video_id)
-    return await shown(here, view)
+    return VideoDetail(**(await shown(here, view)).model_dump(), report=Report.of(report))
 
 
 async def shown(here: Parts, view: VideoView) -> Video:

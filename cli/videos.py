@@ -13,6 +13,7 @@ from cli.answers import Created, Progress, Video
 from cli.client import ApiClient, Json
 from cli.finding import called, client_settings
 from cli.following import display_for, follow, line
+from cli.reporting import report_lines
 from cli.terminal import CliError, bytes_text, out, printable, say, seconds_text, show_table
 from contracts.states import Tier, VideoStatus
 
@@ -77,7 +78,7 @@ def show(
     as_json: JsonOption = False,
     api: ApiOption = None,
 ) -> None:
-    """Show one video: its state, its qualities, where it plays."""
+    """Show one video: its state, where it plays, what was found in its source and what was decided about it."""
 
     async def fetch() -> tuple[str, Json, Json]:
         async with ApiClient.of(client_settings(), api) as client:
@@ -90,6 +91,8 @@ def show(
     video = Video.model_validate(raw)
     say(f"{printable(video.title)}  (video {video.video_id}, {video.status})", style="bold")
     for name, value in facts_of(video, url):
+        say(f"  {name:<9} {value}")
+    for name, value in report_lines(raw.get("report")):
         say(f"  {name:<9} {value}")
     now = Progress.model_validate(progress)
     say(f"  {'progress':<9} {line(now)}")

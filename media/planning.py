@@ -64,6 +64,8 @@ def make_plan(
     audible = tuple(track for track in facts.audio if makers[track.stream])
     subtitles, cut = plan_subtitles(facts.subtitles)
     notes += [*left_out, *audio_notes(facts.audio, audible, grid), *cut]
+    if facts.remuxed:
+        notes.append(f"It seeks badly as {facts.format_name}: its packets were copied to {facts.remuxed} first.")
     plan = TranscodePlan(
         grid=grid,
         renditions=(*made, *others),

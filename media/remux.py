@@ -72,7 +72,7 @@ def _ways(tools: Toolbox, facts: SourceFacts) -> Iterator[tuple[Ffmpeg, str]]:
 
 
 def command(tool: Ffmpeg, source: Path, target: Path, facts: SourceFacts, *, sound: str = "copy") -> list[str]:
-    """Copy the main video and every track of sound, with their times as they are."""
+    """Copy the main video, every track of sound and of text, with their times as they are."""
     argv = [str(tool.ffmpeg), "-y", "-v", "error", "-nostdin", "-nostats", "-progress", "pipe:1"]
     argv += [word for option, value in SAFE_INPUT.items() for word in (f"-{option}", value)]
     # AVI and raw streams say only in which order pictures are decoded; what can be told of their times, is.
@@ -81,7 +81,8 @@ def command(tool: Ffmpeg, source: Path, target: Path, facts: SourceFacts, *, sou
         # Picture and sound keep their own start. A clock that was set in the middle is straightened instead.
         argv += ["-copyts"]
     argv += ["-i", f"file:{source}"]
-    for stream in (facts.video.stream, *(track.stream for track in facts.audio)):
+    tracks = [*(track.stream for track in facts.audio), *(track.stream for track in facts.subtitles)]
+    for stream in (facts.video.stream, *tracks):
         argv += ["-map", f"0:{stream}"]
     argv += ["-c", "copy", "-c:a", sound]
     return [*argv, "-map_chapters", "-1", "-fs", str(most_bytes(facts)), "-f", CONTAINER, f"file:{target}"]

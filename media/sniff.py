@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from contracts.errors import SourceEmpty, SourceForbidden, SourceUnreadable
+from contracts.errors import (
+    SourceEmpty,
+    SourceEncrypted,
+    SourceForbidden,
+    SourceTooComplex,
+    SourceUnreadable,
+    SourceUnsupported,
+)
 
 # Containers that hold their own media. Nothing that names other files (hls, dash, concat, sdp, image2 with its
 # patterns, rtsp, webm_dash_manifest, imf), and no device. Audio ones are here to be refused in words.
@@ -27,7 +34,29 @@ _PLAYLISTS = re.compile(
     rb"|<(mpd|smoothstreamingmedia|smil|asx|manifest|playlist|svg)\b|^#EXT",
     re.IGNORECASE | re.MULTILINE,
 )
-_CONTAINERS = frozenset({b"moov", b"trak", b"mdia", b"minf", b"dinf", b"moof", b"rmra", b"rmda"})
+# What people send by mistake, by its first bytes. ffprobe would refuse it too, in words of its own.
+_OTHER_THINGS = (
+    (b"PK\x03\x04", "an archive"),
+    (b"Rar!\x1a\x07", "an archive"),
+    (b"7z\xbc\xaf\x27\x1c", "an archive"),
+    (b"\x1f\x8b", "an archive"),
+    (b"BZh", "an archive"),
+    (b"\xfd7zXZ\x00", "an archive"),
+    (b"\x28\xb5\x2f\xfd", "an archive"),
+    (b"%PDF-", "a document"),
+    (b"{\\rtf", "a document"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document"),
+    (b"\x7fELF", "a program"),
+    (b"MZ", "a program"),
+    (b"SQLite format 3\x00", "a database"),
+    (b"\xff\xd8\xff", "a still picture"),
+    (b"BM", "a still picture"),
+    (b"II*\x00", "a still picture"),
+    (b"MM\x00*", "a still picture"),
+)
+_STILL_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"mif1", b"avif"})
+_LOCKED_ENTRIES = frozenset({b"encv", b"enca", b"drmi", b"drms"})
+_CONTAINERS = frozenset({b"moov", b"trak", b"mdia", b"minf", b"dinf", b"stbl", b"rmra", b"rmda"})
 _KNOWN_ATOMS = frozenset({b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp", b"sidx"})
 _SELF_CONTAINED = 1
 _MOST_BOXES = 20_000  # of headers read, so that a crafted file cannot keep us here
@@ -45,6 +74,8 @@ def check_head(path: Path) -> None:
             file.seek(10 + size)
             head = file.read(_HEAD)
         _check_text(head)
+        if thing := _other_thing(head):
+            raise SourceUnsupported(f"The file is {thing}, not a video.")
         if head[4:8] in _KNOWN_ATOMS:
             _check_references(file)
 
@@ -64,6 +95,20 @@ def _check_text(head: bytes) -> None:
         raise SourceUnreadable("The file holds text, not a video.")
 
 
+def _other_thing(head: bytes) -> str:
+    """Name what the file is instead of a video; empty when it may be one."""
+    for magic, thing in _OTHER_THINGS:
+        if head.startswith(magic):
+            return thing
+    if head[257:262] == b"ustar":
+        return "an archive"
+    if (head[:4] == b"RIFF" and head[8:12] == b"WEBP") or (head[4:8] == b"ftyp" and head[8:12] in _STILL_BRANDS):
+        return "a still picture"
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and b"acTL" not in head:  # with it, it moves
+        return "a still picture"
+    return ""
+
+
 def _is_words(text: bytes) -> bool:
     try:
         text[:-4].decode("utf-8")
@@ -73,9 +118,12 @@ def _is_words(text: bytes) -> bool:
 
 
 def _check_references(file: BinaryIO) -> None:
-    """Refuse a QuickTime or MP4 file whose media lie in another file."""
+    """Refuse a QuickTime or MP4 file whose media lie in another file, or are locked."""
     try:
         for kind, start, end in _boxes(file):
+            # ffprobe names the codec that is locked away, not the lock.
+            if kind == b"stsd" and _first_entries(file, start, end) & _LOCKED_ENTRIES:
+                raise SourceEncrypted("The file is encrypted (DRM); send one that plays without a key.")
             if kind == b"dref" and _refers_out(file, start, end):
                 raise SourceForbidden("The file refers to media in other files; send one that holds its own.")
             if kind == b"rdrf":
@@ -88,6 +136,7 @@ def _boxes(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
     """Walk the boxes that lead to data references; media and tables are jumped over, never read."""
     whole = file.seek(0, 2)
     todo = [(0, whole)]
+    described = False  # what comes after the movie's own description is media, in any number of fragments
     for _ in range(_MOST_BOXES):
         while todo and todo[-1][0] + 8 > todo[-1][1]:
             todo.pop()
@@ -104,10 +153,26 @@ def _boxes(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
         if size < header:
             return
         todo.append((at + size, end))
+        described = described or (kind == b"moov" and len(todo) == 1)
         inner = (at + header, min(at + size, end))
         if kind in _CONTAINERS:
             todo.append(inner)
         yield kind, *inner
+    if not described or len(todo) > 1:
+        raise SourceTooComplex("The file is a maze of boxes, not a video.")
+
+
+def _first_entries(file: BinaryIO, start: int, end: int) -> set[bytes]:
+    """Read the kinds of a track's first sample descriptions; honest ones have one or two."""
+    kinds, at = set(), start + 8
+    for _ in range(16):
+        if at + 8 > end:
+            break
+        file.seek(at)
+        size, kind = struct.unpack(">I4s", file.read(8))
+        kinds.add(kind)
+        at += max(size, 8)
+    return kinds
 
 
 def _refers_out(file: BinaryIO, start: int, end: int) -> bool:

@@ -31,7 +31,7 @@ from mirror.tables import (
     Worker,
     unfinished,
 )
-from mirror.views import EventView, HealthCounts, JobView, Page, ProgressView, StepView, VideoView
+from mirror.views import EventView, HealthCounts, JobView, Page, ProgressView, ReportView, StepView, VideoView
 from mirror.writes_intake import idempotent, request_of
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "jobs_page",
     "progress",
     "renditions",
+    "report",
     "steps",
     "unstarted_jobs",
     "video",
@@ -59,6 +60,13 @@ async def video(s: AnySession, video_id: VideoId) -> VideoView | None:
     if not is_id(video_id):
         return None
     return await _one_video(s, select(Video).where(Video.id == video_id, Video.purged_at.is_(None)))
+
+
+async def report(s: AnySession, video_id: VideoId) -> ReportView:
+    """Read what was found in a video's source and decided by its newest plan."""
+    facts = await s.execute(select(Video.source_facts).where(Video.id == video_id))
+    newest = select(Job.plan).where(Job.video_id == video_id, Job.plan.is_not(None)).order_by(Job.id.desc()).limit(1)
+    return ReportView(facts=facts.scalar_one_or_none(), plan=(await s.execute(newest)).scalar_one_or_none())
 
 
 async def video_by_slug(s: AnySession, slug: str) -> VideoView | None:

@@ -70,6 +70,13 @@ class VideoView(View):
     subtitles: tuple[SubtitleRendition, ...] = ()
 
 
+class ReportView(View):
+    """What the probe found and what the newest plan decided, as they were stored."""
+
+    facts: dict[str, Any] | None
+    plan: dict[str, Any] | None
+
+
 class QualityProgressView(View):
     quality: str
     status: QualityStatus

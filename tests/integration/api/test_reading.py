@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+from contracts.ids import JobId, VideoId
+from mirror import writes
 from tests.integration.api.running import Api, serving
+from tests.integration.mirror.story import PLAN
+from tests.support.media_facts import source, track, video
 
 
 async def uploaded(api: Api, title: str, **fields: str) -> dict[str, int]:
@@ -62,10 +66,24 @@ async def test_one_video_says_what_a_player_and_a_page_need(lonely_api: Api) -> 
     assert (await lonely_api.http.get(f"/api/videos/{created['video_id']}")).json()["thumbnail_url"] is None
     (folder / "thumbnail.jpg").write_bytes(b"picture")
     video = (await lonely_api.http.get(f"/api/videos/{created['video_id']}")).json()
+    assert video.pop("report") is None  # nobody has looked at the source yet
     assert (await lonely_api.http.get("/api/videos")).json()["items"] == [video]
     assert video["stream_url"] == "/videos/film/master.m3u8"
     assert video["dash_url"] == "/videos/film/manifest.mpd"
     assert video["thumbnail_url"] == "/videos/film/thumbnail.jpg"
+
+
+async def test_one_video_tells_what_was_found_in_it_and_decided(lonely_api: Api) -> None:
+    created = await uploaded(lonely_api, "Film")
+    job_id, video_id = JobId(created["job_id"]), VideoId(created["video_id"])
+    async with lonely_api.database.write() as session:
+        await writes.record_facts(session, job_id, video_id, source(video(rotation=90), track(title="\x1b[1mMain\x00")))
+        await writes.record_plan(session, job_id, video_id, PLAN)
+    report = (await lonely_api.http.get(f"/api/videos/{video_id}")).json()["report"]
+    assert report["video"]["rotation"] == 90 and report["video"]["frame_rate"] == "30/1"
+    assert report["audio"][0]["title"] == "[1mMain"
+    assert [one["quality"] for one in report["decided"]["renditions"]] == ["720p", "360p"]
+    assert report["decided"]["notes"] == ["1080p is larger than the source."]
 
 
 async def test_progress_job_steps_and_events_of_a_fresh_video(lonely_api: Api) -> None:

@@ -55,11 +55,11 @@ async def test_every_answer_has_an_example(schema: dict[str, Any]) -> None:
 
 
 async def test_every_example_fits_its_model() -> None:
-    from api import schemas, schemas_jobs
+    from api import schemas, schemas_jobs, schemas_report
 
     models = [
         model
-        for module in (schemas, schemas_jobs)
+        for module in (schemas, schemas_jobs, schemas_report)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
     ]
