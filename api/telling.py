@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from temporalio.client import (
     Client,
+    WorkflowExecutionStatus,
     WorkflowHandle,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -100,7 +101,9 @@ class Teller:
             async with asyncio.timeout(TELL_S):
                 if Command.CANCEL in wish.untold:
                     await handle.cancel(reason="asked for", rpc_timeout=limit)
-                    return Told.HEARD
+                    # Temporal takes a cancel of what has long ended without a word.
+                    found = await handle.describe(rpc_timeout=limit)
+                    return Told.HEARD if found.status is WorkflowExecutionStatus.RUNNING else Told.GONE
                 if Command.PAUSE in wish.untold:
                     update = TranscodeVideo.pause if wish.paused else TranscodeVideo.resume
                     await handle.execute_update(update, id=f"pause-{wish.at}", rpc_timeout=limit)

@@ -12,9 +12,11 @@ from temporalio.worker import Worker
 
 from activities.ending import EndingSteps
 from activities.failures import FailureInterceptor
+from activities.removing import RemovalSteps
 from contracts.queues import TaskQueue
 from runtime.joining import Joined
 from runtime.temporal import connect
+from storage.local import LocalStore
 from tests.integration.api.running import Api, TemporalServer, serving
 from tests.integration.commands.story import registered
 from workflows.encode_list import TranscodeList
@@ -43,7 +45,8 @@ async def api(quiet_api: Api) -> AsyncIterator[Api]:
     joined = Joined("", quiet_api.temporal.service_client.config.target_host, "default", "")
     client = await connect(joined)
     ending = EndingSteps(quiet_api.database)
-    steps: list[Callable[..., Any]] = [ending.finalize, ending.fail_job]
+    removal = RemovalSteps(LocalStore(quiet_api.root), quiet_api.database)
+    steps: list[Callable[..., Any]] = [ending.finalize, ending.fail_job, removal.remove_partial]
     async with Worker(
         client,
         task_queue=TaskQueue.ORCHESTRATE,
