@@ -77,7 +77,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 # An encoder that reads its source at twice the speed it plays: what must happen meanwhile can, on any machine.
+# What a file `broken` beside it names, it refuses to make.
 SLOW = """#!/bin/sh
+if [ -e "{folder}/broken" ]; then
+    word=$(cat "{folder}/broken")
+    case " $* " in
+    *"$word"*) echo "Unrecognized option 'broken'." >&2; exit 1 ;;
+    esac
+fi
 case " $* " in
 *" libx264 "*)
     # A source that kills whoever encodes it; not before the mirror has heard of the attempt.
