@@ -43,7 +43,11 @@ async def retry(video_id: AnyVideo, response: Response, here: Here, actor: Actor
 
     It is a new job in the output of the old one: every whole segment that is there is kept.
     """
-    ask = Again(actor=clean_actor(actor), max_attempts=here.settings.max_retry_attempts)
+    ask = Again(
+        actor=clean_actor(actor),
+        max_attempts=here.settings.max_retry_attempts,
+        keep_completed=here.settings.keep_completed_qualities,
+    )
     async with here.database.write() as session:
         new = await writes_again.retry_video(session, VideoId(video_id), ask)
     return await _begin(here, response, new, video_id)

@@ -31,6 +31,7 @@ class Again:
     tier: Tier | None = None  # None: as the video before it
     qualities: tuple[str, ...] = ()  # of a retranscode; empty: all
     delete_transcription: bool = False
+    keep_completed: bool = True  # VLOG_KEEP_COMPLETED_QUALITIES
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,13 @@ async def retry_video(s: WriteSession, video_id: VideoId, ask: Again) -> NewJob 
     if last.completed_at is None:
         job.qualities, job.keep = list(last.qualities), await _still_there(s, video, last.keep)
         job.retranscode_metadata = last.retranscode_metadata
-        if last.plan is None:  # nothing was made yet: there is nothing to keep to
+        if last.plan is None or not ask.keep_completed:  # nothing was made yet, or nothing of it is wanted
             job.kind, job.continues_job_id = last.kind, last.continues_job_id
+        if not ask.keep_completed:
+            job.output = await _next_output(s, video)
+            # In a new folder nothing is there to be continued; the grid of what is kept still holds.
+            again = last.keep or last.retranscode_metadata
+            job.kind = JobKind.RETRANSCODE if again else JobKind.UPLOAD
     else:
         missing = [entry["name"] for entry in video.missing]
         if not missing:

@@ -5,7 +5,8 @@ from typing import Any
 
 from contracts.ids import JobId, VideoId
 from contracts.steps import FailJob, Finalize, MissingRendition, TranscodeRequest, VerifiedRenditions
-from mirror import writes
+from mirror import writes, writes_again
+from mirror.writes_again import Again
 from tests.integration.api.running import Api
 from tests.integration.commands.story import Made, events, fail, in_state, job_row, publish, rendition, upload
 from tests.integration.mirror.story import PLAN
@@ -56,6 +57,14 @@ async def test_what_failed_before_it_had_a_plan_is_planned_by_its_retry(quiet_ap
         await writes.fail_job(s, end)
     request = await asked_for(quiet_api, await again(quiet_api, made, "retry"))
     assert (request.kind, request.plan, request.qualities) == ("upload", None, ("360p",))
+
+
+async def test_a_retry_that_may_keep_nothing_begins_in_a_folder_of_its_own(quiet_api: Api) -> None:
+    made = await in_state(quiet_api, "failed")
+    async with quiet_api.database.write() as s:
+        new = await writes_again.retry_video(s, VideoId(made.video_id), Again(keep_completed=False))
+    assert new is not None
+    assert (new.request.output, new.request.plan, new.request.kind) == ("r2", None, "upload")
 
 
 async def test_a_retry_of_a_ready_video_makes_just_what_is_missing(quiet_api: Api) -> None:
