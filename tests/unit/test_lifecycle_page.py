@@ -1,0 +1,43 @@
+"""docs/lifecycle.md names tests that exist, in every row, or says what superseded the documented mechanism."""
+
+import ast
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "docs" / "lifecycle.md"
+_NAMED = re.compile(r"`(test_\w+)`")
+_EXCUSED = re.compile(r"\| (superseded by \w+|later: issue \d\b)")
+WITHOUT_PROOF = "## Events"  # a list of words; what is proved stands in the tables of the seeds
+
+
+def sections() -> dict[str, list[str]]:
+    """Give the rows of every table, by the heading above it."""
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            heading = line
+        elif line.startswith("| ") and not line.startswith("| ---"):
+            found.setdefault(heading, []).append(line)
+    return {heading: rows[1:] for heading, rows in found.items()}
+
+
+def rows() -> list[str]:
+    return [row for heading, found in sections().items() if heading != WITHOUT_PROOF for row in found]
+
+
+def written() -> set[str]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    trees = (ast.parse(path.read_text()) for path in TESTS.rglob("test_*.py"))
+    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+def test_every_row_names_a_test_or_says_why_not() -> None:
+    assert len(rows()) > 100
+    assert [row for row in rows() if not _NAMED.search(row) and not _EXCUSED.search(row)] == []
+
+
+def test_every_named_test_is_written_somewhere() -> None:
+    named = {name for row in rows() for name in _NAMED.findall(row)}
+    assert sorted(named - written()) == []
