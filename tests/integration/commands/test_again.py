@@ -207,6 +207,9 @@ async def test_a_deleted_video_is_gone_at_once_and_comes_back_under_its_address(
     told = await quiet_api.rows("SELECT event, actor, fields FROM job_events WHERE job_id IS NULL ORDER BY id")
     assert [(row["event"], row["actor"]) for row in told] == [("video.deleted", "ana"), ("video.restored", None)]
     assert {row["fields"]["video_id"] for row in told} == {made.video_id}
+    await quiet_api.change("UPDATE videos SET deleted_at = now(), purged_at = now() WHERE id = :id", id=made.video_id)
+    gone = await quiet_api.http.post(f"/api/videos/{made.video_id}/restore")
+    assert (gone.status_code, gone.json()["error"]) == (404, "VIDEO_NOT_FOUND")
 
 
 async def _end(api: Api, made: Made, whole: VerifiedRenditions, keep: tuple[str, ...] = ()) -> None:
