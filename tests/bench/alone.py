@@ -1,13 +1,11 @@
 """Cases that look at ours alone: does cost grow evenly, how soon can one watch, how much memory does an upload take?"""
 
-import os
-
 from tests.bench.bench import Bench
 from tests.bench.figures import Verdict, evenness
 from tests.bench.machine import moment
 from tests.bench.ours import DidNotEnd
 from tests.bench.page import table, verdict_lines
-from tests.bench.sources import HD
+from tests.bench.sources import HD, SD, make_large
 
 MEMORY_MB = 250.0
 EVEN = 0.10
@@ -15,11 +13,14 @@ PLAYABLE_S = 20.0
 
 
 def linearity(bench: Bench) -> str:
-    """Measure what a minute of source costs in sources of different length."""
+    """Measure what a minute of source costs in sources of different length.
+
+    480p and 360p: on long videos the lowest runs ahead in steps of its own, and all three take a quarter of an hour.
+    """
     when, rows = moment(), []
     walls, cpus = [], []
     for minutes in (1, 5, 20):
-        source = bench.source(HD, 60 * minutes)
+        source = bench.source(SD, 60 * minutes)
         length = bench.plan(source, "veryfast").grid.duration_s / 60
         cost = bench.service("veryfast").transcode(source, within_s=120 + 600 * length)
         walls.append(cost.wall_s / length)
@@ -33,7 +34,7 @@ def linearity(bench: Bench) -> str:
         for name, values in (("CPU", cpus), ("wall", walls))
     ]
     head = ["minutes", "wall s", "CPU s", "wall s per minute", "CPU s per minute", "not ffmpeg", "peak worker / API MB"]
-    intro = f"1080p, veryfast, ladder 1080/720/480/360, ours only. {when}; one run each."
+    intro = f"480p, veryfast, ladder 480/360, ours only. {when}; one run each."
     return "\n\n".join(["## Linearity: 1, 5 and 20 minutes", intro, table(head, rows), verdict_lines(verdicts)])
 
 
@@ -57,22 +58,23 @@ def playable(bench: Bench) -> str:
 
 
 def upload_memory(bench: Bench) -> str:
-    """Measure API and worker through 2 GB that are no video: only the memory matters."""
+    """Measure API and worker through an upload of 2 GB, until it is a video that plays."""
     when = moment()
     size = 50_000_000 if bench.quick else 2_000_000_000
-    file = bench.folder / "random.mp4"
-    with file.open("wb") as out:
-        # An MP4's first box, so that it is taken for one until it is probed.
-        out.write(bytes.fromhex("00000018667479706d703432000000006d70343269736f6d"))
-        for _ in range(size // 10_000_000):
-            out.write(os.urandom(10_000_000))
+    bench.say(f"source: {size / 1e9:g} GB")
+    file = make_large(bench.tool, bench.folder / "large.mkv", size)
+    sent = file.stat().st_size
     try:
-        peaks = bench.service("veryfast").upload_only(file, within_s=600)
+        cost = bench.service("veryfast").transcode(file, within_s=900, look_every_s=0.1)
     finally:
         file.unlink()
-    bench.say(f"peaks through {size / 1e9:g} GB: worker {peaks.worker_mb:.0f} MB, API {peaks.api_mb:.0f} MB")
+    bench.say(f"peaks through {sent / 1e9:g} GB: worker {cost.worker_mb:.0f} MB, API {cost.api_mb:.0f} MB")
     verdicts = [
         Verdict(f"{name} under {MEMORY_MB:g} MB", f"{peak:.0f} MB", peak < MEMORY_MB)
-        for name, peak in (("worker", peaks.worker_mb), ("API", peaks.api_mb))
+        for name, peak in (("worker", cost.worker_mb), ("API", cost.api_mb))
     ]
-    return f"## Memory through a 2 GB upload\n\n{size / 1e9:g} GB in one request. {when}.\n\n{verdict_lines(verdicts)}"
+    intro = (
+        f"{sent / 1e9:.2f} GB in one request, which became a video {cost.wall_s:.0f} s later;"
+        f" looked at ten times a second, without the worker's children. {when}."
+    )
+    return f"## Memory through a 2 GB upload\n\n{intro}\n\n{verdict_lines(verdicts)}"

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -23,12 +23,6 @@ _SETTLE_WITHIN_S = 180.0
 
 class DidNotEnd(Exception):
     """A video was not ready in time, or failed."""
-
-
-@dataclass(frozen=True)
-class Peaks:
-    worker_mb: float
-    api_mb: float
 
 
 class Ours:
@@ -58,9 +52,9 @@ class Ours:
         assert self.service.process is not None
         return self.service.process.pid
 
-    def transcode(self, source: Path, *, within_s: float) -> Cost:
+    def transcode(self, source: Path, *, within_s: float, look_every_s: float = 0.25) -> Cost:
         """Send a source and wait until it is ready; then until the machine is quiet again."""
-        with Sampler(self._root) as peaks:
+        with Sampler(self._root, every_s=look_every_s) as peaks:
             before = tree(self._root)
             video = asyncio.run(self._until(source, "v.status IN ('ready', 'failed')", within_s))
             at_ready = tree(self._root)
@@ -90,15 +84,6 @@ class Ours:
         if playable is None or video["first_step_at"] is None:
             raise DidNotEnd(f"the video failed: {video['error_code']}")
         return (playable - video["first_step_at"]).total_seconds(), video["completed_at"] is None
-
-    def upload_only(self, file: Path, *, within_s: float) -> Peaks:
-        """Send a file that is no video and watch the memory until it has been refused."""
-        with Sampler(self._root, every_s=0.1) as peaks:
-            try:
-                asyncio.run(self._until(file, "v.status IN ('ready', 'failed')", within_s))
-            except httpx.HTTPStatusError:
-                pass  # refused at the door; every byte was sent all the same
-        return Peaks(peaks.worker_mb, peaks.api_mb)
 
     async def _until(self, source: Path, condition: str, within_s: float) -> dict[str, Any]:
         created = await self._upload(source, within_s)

@@ -26,6 +26,7 @@ class Picture:
 
 HD = Picture(1920, 1080, kbps=8000, clip_s=20)
 UHD = Picture(3840, 2160, kbps=24000, clip_s=5)
+SD = Picture(854, 480, kbps=2500, clip_s=20)
 TINY = Picture(640, 360, kbps=1200, clip_s=5)
 
 
@@ -42,6 +43,17 @@ def make_source(tool: Ffmpeg, folder: Path, picture: Picture, seconds: int) -> P
         words += ["-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "aac", "-b:a", "160k", "-ac", "2"]
         _run(tool, *words, "-t", str(seconds), "-movflags", "+faststart", str(part))
         part.rename(path)
+    return path
+
+
+def make_large(tool: Ffmpeg, path: Path, size_bytes: int) -> Path:
+    """Make a real video of many bytes that is soon encoded: small pictures as they are, uncompressed."""
+    per_second = TINY.width * TINY.height * 3 // 2 * RATE
+    seconds = -(-size_bytes // per_second)
+    pictures = f"testsrc2=s={TINY.name}:r={RATE}:d={seconds}"
+    sound = f"sine=f=330:r=48000:d={seconds}"
+    words = ["-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-pix_fmt", "yuv420p"]
+    _run(tool, *words, "-c:v", "rawvideo", "-c:a", "pcm_s16le", "-shortest", str(path))
     return path
 
 
