@@ -102,6 +102,14 @@ def test_one_span_covers_the_whole_grid() -> None:
     assert [(span.first_segment, span.segments) for span in plan.spans] == [(0, 4)]
 
 
+def test_decoding_is_shared_unless_a_setting_says_never() -> None:
+    shared = make_plan(source(video(1280, 720)), PlanOptions(), toolbox())
+    assert shared.lists == (("720p", "480p", "360p"),)
+    alone = make_plan(source(video(1280, 720)), PlanOptions(share_decode=False), toolbox())
+    assert alone.lists == (("360p",), ("480p",), ("720p",)), "a step per quality, the one that plays first ahead"
+    assert alone.spans == shared.spans
+
+
 def test_each_track_has_its_own_name_and_one_is_the_default() -> None:
     tracks = [track(1, language="eng"), track(2, language="eng", default=True), track(3, title="Comments")]
     plan = make_plan(source(None, *tracks), PlanOptions(), toolbox())

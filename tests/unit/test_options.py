@@ -1,0 +1,50 @@
+"""What a step is promised: how long it may take, and whose turn it is."""
+
+import pytest
+
+from contracts.media import FrameRate, Grid, PlannedRendition, Span, TranscodePlan
+from contracts.states import Tier
+from workflows import options
+
+LOW = PlannedRendition(quality="360p", width=640, height=360, video_kbps=600)
+HIGH = PlannedRendition(quality="2160p", width=3840, height=2160, video_kbps=15000)
+
+
+def grid(hours: float) -> Grid:
+    return Grid(frame_rate=FrameRate(num=30), frames=round(hours * 3600 * 30), segment_frames=180)
+
+
+def plan(hours: float, *lists: tuple[str, ...]) -> TranscodePlan:
+    whole = Span(first_segment=0, segments=grid(hours).segments)
+    return TranscodePlan(grid=grid(hours), renditions=(HIGH, LOW), spans=(whole,), lists=lists)
+
+
+def limit_s(hours: float, *renditions: PlannedRendition) -> float:
+    return options.transcode(grid(hours), renditions, grid(hours).segments).limit_s
+
+
+def test_a_transcode_may_take_longer_the_longer_and_the_larger_it_is() -> None:
+    fixed = limit_s(0, LOW)
+    assert limit_s(2, LOW) - fixed == pytest.approx(2 * (limit_s(1, LOW) - fixed))
+    assert limit_s(1, HIGH) > 10 * limit_s(1, LOW)
+    assert limit_s(1, HIGH, LOW) > limit_s(1, HIGH)
+
+
+def test_no_film_is_too_long() -> None:
+    # At a picture a second, thirty times slower than it plays, a day of 2160p still ends in time.
+    assert limit_s(24, HIGH) > 30 * 24 * 3600
+    for promise in (options.audio, options.storyboard):
+        assert promise(plan(24)).limit_s > 24 * 3600
+
+
+def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
+    first = options.transcode(grid(1), (LOW,), 10, opening=True)
+    rest = options.transcode(grid(1), (HIGH,), 10)
+    ahead = options.turn(first, "ana", Tier.HOBBY)
+    assert (ahead.priority_key, ahead.fairness_key) == (Tier.HOBBY.priority, "ana/opening")
+    assert ahead.fairness_weight == options.OPENING_WEIGHT
+    # The owner's own key comes down from the workflow.
+    behind = options.turn(rest, "ana", Tier.HOBBY)
+    assert (behind.priority_key, behind.fairness_key, behind.fairness_weight) == (Tier.HOBBY.priority, None, None)
+    assert options.audio(plan(1, ("360p",), ("2160p",))).opening
+    assert not options.audio(plan(1, ("2160p", "360p"))).opening
