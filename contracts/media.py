@@ -169,7 +169,7 @@ class Capacity(Message):
 class ToneMap(StrEnum):
     NONE = "none"
     ZSCALE = "zscale"
-    SCALE = "scale"  # the best a build without zscale can do
+    TABLES = "tables"  # the same curve in 16 bits, for a build without zscale
 
 
 class PlannedRendition(Message):

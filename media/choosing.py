@@ -5,7 +5,7 @@ What a graph needs is read off the graph itself: a filter that is added there is
 
 from collections.abc import Sequence
 
-from contracts.media import AudioFacts, Encoding, Grid, PlannedAudio, SourceFacts, ToneMap, VideoFacts
+from contracts.media import AudioFacts, Encoding, Grid, PlannedAudio, SourceFacts, VideoFacts
 from contracts.states import Codec
 from media import filters, sound
 from media.tools import Ffmpeg, Needs, Toolbox
@@ -40,11 +40,11 @@ def filters_needed(video: VideoFacts, grid: Grid, encoding: Encoding) -> frozens
     """Name the filters of a transcode by laying its graph."""
     graph = [
         *filters.on_grid(video, grid, 0, grid.frames, encoding),
+        *filters.uncovered(video),
         *filters.to_largest(video, encoding, 2, 2),
         *filters.to_smaller(2, 2),
     ]
-    options = {"scale:out_transfer"} if encoding.tone_map is ToneMap.SCALE else set()
-    return frozenset({name for name, _ in graph} | {"split"} | options)
+    return frozenset({name for name, _ in graph} | {"split"})
 
 
 def sound_filters_needed(track: AudioFacts) -> frozenset[str]:

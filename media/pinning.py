@@ -52,7 +52,7 @@ def pin_anew(
     if not gone and not silent:
         return plan
     # Better a slightly different look than no video: a build that maps HDR less well will do.
-    worse = [way for way in (ToneMap.SCALE, ToneMap.NONE) if plan.encoding.tone_map is not ToneMap.NONE]
+    worse = [way for way in (ToneMap.TABLES, ToneMap.NONE) if plan.encoding.tone_map is not ToneMap.NONE]
     encodings = [plan.encoding, *(plan.encoding.model_copy(update={"tone_map": way}) for way in worse)]
     usual, encoding = choosing.for_rendition(tools, facts, plan.grid, encodings, Codec.H264)
     moved = {r.quality: r.model_copy(update={"ffmpeg": usual.build}) for r in gone if not r.is_alternative}

@@ -18,7 +18,7 @@ from contracts.media import (
     VideoFacts,
 )
 from contracts.states import Codec
-from media import choosing, colour, rates
+from media import choosing, colour, rates, tone
 from media.alternatives import choose_alternatives, rungs_of
 from media.pinning import pin_alternatives, pin_tracks, who_makes_what
 from media.spans import choose_lists, choose_spans
@@ -89,8 +89,8 @@ def _encodings(video: VideoFacts, options: PlanOptions) -> list[Encoding]:
         deinterlace=video.field_order in INTERLACED,
         field_rate=shows_fields(video),
     )
-    if video.color_transfer in colour.HDR_TRANSFERS:
-        ways = (ToneMap.ZSCALE, ToneMap.SCALE, ToneMap.NONE)
+    if video.color_transfer in tone.TRANSFERS:
+        ways = (ToneMap.ZSCALE, ToneMap.TABLES, ToneMap.NONE)
         return [base.model_copy(update={"tone_map": way}) for way in ways]
     if video.color_primaries in colour.WIDE_PRIMARIES:
         return [base.model_copy(update={"narrow_gamut": True}), base]
@@ -99,8 +99,8 @@ def _encodings(video: VideoFacts, options: PlanOptions) -> list[Encoding]:
 
 def _colour_notes(video: VideoFacts, encoding: Encoding) -> list[str]:
     """Say what became of colours that SDR does not have."""
-    if video.color_transfer in colour.HDR_TRANSFERS:
-        how = {ToneMap.ZSCALE: "with zscale", ToneMap.SCALE: "without zscale, roughly", ToneMap.NONE: "not at all"}
+    if video.color_transfer in tone.TRANSFERS:
+        how = {ToneMap.ZSCALE: "with zscale", ToneMap.TABLES: "by tables, without zscale", ToneMap.NONE: "not at all"}
         return [f"HDR ({video.color_transfer}) is mapped to SDR {how[encoding.tone_map]}."]
     if encoding.narrow_gamut:
         return [f"Colours of {video.color_primaries} are brought to those of BT.709."]

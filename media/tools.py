@@ -184,8 +184,6 @@ async def _ask(origin: str, tool: Path, ffprobe: Path) -> Ffmpeg | None:
         return None
     names = {listing: _names(await say(f"-{listing}")) for listing in ("encoders", "decoders", "filters", "demuxers")}
     filters = {name for name, _ in names["filters"]}
-    if "out_transfer" in await say("-h", "filter=scale"):
-        filters.add("scale:out_transfer")  # not a filter of its own, but what tone-mapping without zscale needs
     return Ffmpeg(
         ffmpeg=tool,
         ffprobe=ffprobe,

@@ -2,7 +2,7 @@
 
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contracts.errors import SourceUnsupported
@@ -12,16 +12,16 @@ from tests.support.missing import missing
 
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-crf", "8")
 X264_B = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "8", "-bf", "3", "-g", "48", "-sc_threshold", "0")
-TAGS = {"colorspace": "bt709", "color_trc": "bt709", "color_primaries": "bt709", "range": "tv"}
+Tags = Mapping[str, str]  # as the filter setparams names them
+BT709: Tags = {"colorspace": "bt709", "color_trc": "bt709", "color_primaries": "bt709", "range": "tv"}
 
 
-def yuv(pixel_format: str = "yuv420p", matrix: str = "bt709", full: bool = False, **tagged: str) -> str:
-    """Convert the chart's R'G'B' with this matrix, and tag it so; an empty tag leaves it untagged."""
-    tagged = {**TAGS, **({"range": "pc"} if full else {}), **tagged}
-    words = ":".join(f"{key.replace('colorspace', 'colorspace')}={value or 'unknown'}" for key, value in tagged.items())
-    scale = (
-        f"scale=out_color_matrix={matrix}:out_range={'full' if full else 'limited'}:flags=accurate_rnd+full_chroma_int"
-    )
+def yuv(pixel_format: str = "yuv420p", matrix: str = "bt709", *, full: bool = False, tags: Tags | None = None) -> str:
+    """Convert the chart's R'G'B' with this matrix, and tag it BT.709 but for `tags`; an empty one is left untagged."""
+    said = {**BT709, **({"range": "pc"} if full else {}), **(tags or {})}
+    words = ":".join(f"{name}={value or 'unknown'}" for name, value in said.items())
+    reach = "full" if full else "limited"
+    scale = f"scale=out_color_matrix={matrix}:out_range={reach}:flags=accurate_rnd+full_chroma_int"
     return f"{scale},format={pixel_format},setparams={words}"
 
 

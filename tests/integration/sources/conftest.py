@@ -29,7 +29,13 @@ def judge(tools: Toolbox, tmp_path: Path) -> Judge:
     """Judge one source; more than one call in a test gets a folder each."""
     calls = iter(range(100))
 
-    async def run(source: Path, *, options: PlanOptions = judging.OPTIONS, first_segment: int = 0) -> judging.Outcome:
+    async def run(
+        source: Path,
+        *,
+        options: PlanOptions = judging.OPTIONS,
+        first_segment: int = 0,
+        tools: Toolbox = tools,
+    ) -> judging.Outcome:
         folder = tmp_path / f"out{next(calls)}"
         return await judging.judge(tools, source, folder, options=options, first_segment=first_segment)
 

@@ -132,8 +132,8 @@ def test_interlaced_and_hdr_sources_get_their_filters(tmp_path: Path) -> None:
     hdr = video(color_transfer="smpte2084", color_primaries="bt2020", color_space="bt2020nc")
     words = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.ZSCALE)))
     assert "tin=smpte2084" in words and "tonemap=desat=0:param=0.7:peak=4.926:tonemap=mobius" in words
-    rough = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.SCALE)))
-    assert "out_transfer=bt709" in rough and "zscale" not in rough
+    rough = graph(made(tmp_path, picture=hdr, encoding=Encoding(tone_map=ToneMap.TABLES)))
+    assert rough.count("lutrgb=") == 2 and "colorchannelmixer" in rough and "zscale" not in rough
 
 
 @pytest.mark.parametrize(

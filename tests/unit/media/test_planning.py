@@ -136,10 +136,10 @@ def test_an_av1_source_picks_a_tool_that_decodes_it() -> None:
 def test_hdr_picks_zscale_and_says_what_was_done_without_it() -> None:
     hdr = source(video(codec="hevc", color_transfer="smpte2084"))
     best = tool("best", filters=frozenset({"zscale", "tonemap"}))
-    rough = tool("rough", filters=frozenset({"scale:out_transfer"}))
+    rough = tool("rough", filters=frozenset({"lutrgb", "colorchannelmixer"}))
     chosen = make_plan(hdr, PlanOptions(), toolbox(tool(), rough, best))
     assert (chosen.ffmpeg, chosen.encoding.tone_map) == (best.build, ToneMap.ZSCALE)
-    assert make_plan(hdr, PlanOptions(), toolbox(tool(), rough)).encoding.tone_map is ToneMap.SCALE
+    assert make_plan(hdr, PlanOptions(), toolbox(tool(), rough)).encoding.tone_map is ToneMap.TABLES
     plain = make_plan(hdr, PlanOptions(), toolbox())
     assert plain.encoding.tone_map is ToneMap.NONE and any("not at all" in note for note in plain.notes)
 
