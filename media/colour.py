@@ -21,11 +21,16 @@ def to_bt709(video: VideoFacts, encoding: Encoding, width: int, height: int) -> 
         yield "scale", scale
         yield from tone.to_sdr(video, encoding.tone_map)
     else:
-        # No input matrix for tagged pictures: scale then follows the tags of each one, should they change half-way.
-        if video.color_space not in _READ_BY_SCALE and not is_rgb(video):
-            scale["in_color_matrix"] = untagged_matrix(video)
+        tagged = video.color_space in _READ_BY_SCALE or is_rgb(video)
+        matrix = video.color_space if tagged else untagged_matrix(video)
+        if not tagged:
+            # Only for these: scale follows the tags of each picture, should they change half-way.
+            scale["in_color_matrix"] = matrix
         if video.pixel_format.startswith("yuvj"):
             scale["in_range"] = "full"
+        if matrix != "bt709":
+            # A new matrix goes through RGB; done in haste, that costs 5 of 255 instead of 2.
+            scale["flags"] = "bicubic+accurate_rnd+full_chroma_int+full_chroma_inp"
         yield "scale", {**scale, "out_color_matrix": "bt709", "out_range": "limited"}
         if encoding.narrow_gamut:
             # More bits than the result has: rounding twice in 8 would show in the sky.

@@ -72,9 +72,8 @@ async def judge(
         # As the step does it: what seeks badly is copied first.
         folder.mkdir(parents=True)
         copied = await remux(tools, source, folder, work.facts, Limits(), stall_s=60)
-        assert copied is not None
-        work = await prepare(tools, copied, options)
-        assert not work.facts.wants_remux
+        # None: it does not fit (raw RGB). Such a source is read from its start.
+        work = await prepare(tools, copied, options) if copied else work
     await transcode(work, folder, first_segment=first_segment)
     read = {}
     for rung in (work.plan.renditions[0], work.plan.renditions[-1]):

@@ -8,8 +8,7 @@ from tests.integration.sources.conftest import Judge
 from tests.support.charts import X264, Charts, yuv
 from tests.support.judging import BT709, Outcome, tags
 
-OFF = 3  # of 255, where the matrix stays
-CONVERTED_OFF = 5  # where it changes
+OFF = 3  # of 255; measured 1 where the matrix stays, 2 where it changes
 FFV1 = ("-c:v", "ffv1")
 X265_10 = ("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=error:crf=8", "-tag:v", "hvc1")
 BUILT_FOR_10_BIT = ("zscale",)  # a build with it has an x265 of 10 bits too; the other one's has 8
@@ -44,7 +43,7 @@ async def test_other_matrices_and_ranges_become_bt709(
     charts: Charts, judge: Judge, tools: Toolbox, name: str, pictures: str
 ) -> None:
     out = await judge(charts.make(f"{name}.mp4", pictures=pictures))
-    assert out.numbers == list(range(48)) and out.off() <= CONVERTED_OFF
+    assert out.numbers == list(range(48)) and out.off() <= OFF
     assert tagged_everywhere(tools, out)
 
 
@@ -89,7 +88,7 @@ async def test_rgb_becomes_bt709(
     charts: Charts, judge: Judge, tools: Toolbox, name: str, codec: tuple[str, ...], pixels: str
 ) -> None:
     out = await judge(charts.make(name, *codec, pictures=f"format={pixels}", numbers=range(24)))
-    assert out.numbers == list(range(24)) and out.off() <= CONVERTED_OFF
+    assert out.numbers == list(range(24)) and out.off() <= OFF
     assert tagged_everywhere(tools, out)
 
 
@@ -102,4 +101,4 @@ async def test_a_matrix_that_changes_half_way_is_followed(charts: Charts, judge:
     joined = charts.folder / "two_matrices.h264"
     joined.write_bytes(b"".join(part.read_bytes() for part in parts))
     out = await judge(charts.again("two_matrices.mp4", joined, "-c", "copy", before=("-framerate", "24")))
-    assert out.numbers == list(range(48)) and out.off() <= CONVERTED_OFF
+    assert out.numbers == list(range(48)) and out.off() <= OFF

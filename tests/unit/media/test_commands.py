@@ -140,9 +140,9 @@ def test_interlaced_and_hdr_sources_get_their_filters(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         # Tagged pictures tell scale themselves, each for its own.
-        ({"color_space": "smpte170m"}, "h=720:out_color_matrix=bt709:out_range=limited"),
-        ({"color_range": "pc"}, "h=720:out_color_matrix=bt709:out_range=limited"),
-        ({"color_space": ""}, "h=720:in_color_matrix=bt709:out_color_matrix=bt709"),
+        ({"color_space": "smpte170m"}, "full_chroma_inp:h=720:out_color_matrix=bt709:out_range=limited"),
+        ({"color_range": "pc"}, "flags=bicubic:h=720:out_color_matrix=bt709:out_range=limited"),
+        ({"color_space": ""}, "flags=bicubic:h=720:in_color_matrix=bt709:out_color_matrix=bt709"),
         ({"color_space": "", "width": 640, "height": 480}, "in_color_matrix=smpte170m:out_color_matrix=bt709"),
         ({"pixel_format": "yuvj420p"}, "in_range=full:out_color_matrix=bt709:out_range=limited"),
         ({"pixel_format": "gbrp", "color_space": ""}, "h=720:out_color_matrix=bt709:out_range=limited"),
