@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,28 @@ async def job_ended(service: Service, job_id: int) -> dict[str, Any]:
     return found
 
 
+async def frames_of(service: Service, job_id: int, generation: int = 0) -> int:
+    """Count the pictures that a transcode step has seen its encoder make."""
+    [row] = await service.query(
+        """SELECT (progress->>'frames')::int AS frames FROM job_steps
+           WHERE job_id = $1 AND step = 'transcode' AND generation = $2""",
+        job_id,
+        generation,
+    )
+    return int(row["frames"])
+
+
+def encoder_pids(service: Service) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if b"libx264" in words and str(service.home).encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
 def encoders(service: Service) -> list[str]:
     return [process for process in service.processes() if "ffmpeg" in process.split(" ")[0]]
 
@@ -78,9 +102,7 @@ def refusing(service: Service, word: str) -> Iterator[None]:
         broken.unlink()
 
 
-async def test_a_cancel_stops_the_encoder_within_two_seconds_and_a_retry_makes_it_after_all(
-    slow_service: Service, paced_clip: Path
-) -> None:
+async def test_a_cancel_stops_the_encoder_within_two_seconds(slow_service: Service, paced_clip: Path) -> None:
     service = slow_service
     created = await service.upload(paced_clip, title="cancel me")
     await begun(service, created["slug"])
@@ -102,9 +124,25 @@ async def test_a_cancel_stops_the_encoder_within_two_seconds_and_a_retry_makes_i
     assert "is cancelled" in service.vlog("cancel", str(created["video_id"])).stdout  # of an ended one: unchanged
     assert not (service.storage / "videos" / created["slug"] / "r1").exists()
 
+
+async def test_a_retry_of_a_failed_job_finds_every_whole_segment(slow_service: Service, paced_clip: Path) -> None:
+    service = slow_service
+    created = await service.upload(paced_clip, title="try again")
+    await begun(service, created["slug"])
+    with refusing(service, "libx264"):
+        for pid in encoder_pids(service):
+            os.kill(pid, signal.SIGKILL)
+        video = await service.ended(created["video_id"], within=120)
+    assert (video["status"], video["error_code"]) == ("failed", "ENCODER_REJECTED")
+    before = segments(service, created["slug"], "r1/360p")
+    assert 1 <= len(before) < SECONDS // 2
+
     again = json.loads(service.vlog("retry", str(created["video_id"]), "--json").stdout)
     assert (await service.ended(created["video_id"], within=120))["status"] == "ready"
-    assert (await service.get(f"/api/jobs/{again['job_id']}"))["kind"] == "retry"
+    job = await service.get(f"/api/jobs/{again['job_id']}")
+    assert (job["kind"], job["continues_job_id"], job["output"]) == ("retry", created["job_id"], "r1")
+    assert before.items() <= segments(service, created["slug"], "r1/360p").items()
+    assert await frames_of(service, again["job_id"]) <= SECONDS * RATE - len(before) * SEGMENT
 
 
 async def test_a_pause_frees_the_slot_and_nothing_is_encoded_twice(slow_service: Service, paced_clip: Path) -> None:
@@ -131,12 +169,7 @@ async def test_a_pause_frees_the_slot_and_nothing_is_encoded_twice(slow_service:
     steps = await service.get(f"/api/jobs/{created['job_id']}/steps")
     tries = [(s["generation"], s["attempt"], s["outcome"]) for s in steps if s["step"] == "transcode"]
     assert tries == [(0, 1, "partial"), (1, 1, "completed")]
-    [rest] = await service.query(
-        """SELECT (progress->>'frames')::int AS frames FROM job_steps
-           WHERE job_id = $1 AND step = 'transcode' AND generation = 1""",
-        created["job_id"],
-    )
-    assert rest["frames"] <= SECONDS * RATE - len(before) * SEGMENT
+    assert await frames_of(service, created["job_id"], generation=1) <= SECONDS * RATE - len(before) * SEGMENT
     names = [event["event"] for event in await service.get(f"/api/jobs/{created['job_id']}/events")]
     assert [name for name in names if name in ("job.paused", "job.resumed")] == ["job.paused", "job.resumed"]
 
