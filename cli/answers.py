@@ -20,6 +20,19 @@ class Missing(Message):
     sentence: str = ""
 
 
+class Track(Message):
+    """A sound or subtitles."""
+
+    name: str
+    language: str = "und"
+    default: bool = False
+    forced: bool = False
+
+    def __str__(self) -> str:
+        marks = [self.language, *(["default"] if self.default else []), *(["forced"] if self.forced else [])]
+        return f"{self.name} ({', '.join(marks)})"
+
+
 class Video(Message):
     video_id: int
     slug: str
@@ -35,6 +48,8 @@ class Video(Message):
     stream_url: str | None = None
     dash_url: str | None = None
     missing: tuple[Missing, ...] = ()
+    audio: tuple[Track, ...] = ()
+    subtitles: tuple[Track, ...] = ()
 
 
 class QualityProgress(Message):

@@ -158,6 +158,11 @@ def facts_of(video: Video, url: str) -> list[tuple[str, str]]:
     length = seconds_text(video.duration) if video.duration else None
     missing = "; ".join(f"{each.name}: {printable(each.sentence)}" for each in video.missing) or None
     facts = {"length": length, "slug": video.slug, "HLS": stream, "DASH": dash, "error": error, "missing": missing}
+    facts |= {
+        # What a viewer can choose from; the names are those of whoever made the file.
+        "sounds": printable(", ".join(map(str, video.audio))),
+        "subtitles": printable(", ".join(map(str, video.subtitles))),
+    }
     return [(name, value) for name, value in facts.items() if value]
 
 

@@ -17,12 +17,12 @@ from temporalio.testing import ActivityEnvironment
 from activities.publishing import ManifestSteps
 from activities.verifying import VerifySteps
 from api import growing
-from contracts.ids import JobId, ObjectKey
-from contracts.layout import INIT, PLAYLIST, segment_name, timeline_key
-from contracts.media import AudioTimeline, Rung
+from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name, timeline_key
+from contracts.media import AudioTimeline, PlannedSubtitle, Rung
 from contracts.steps import EncodedAudio, VerifyRenditions, WriteManifests
 from media.boxes import read_init, read_segment
-from media.manifests import MediaPlaylist
+from media.manifests import MediaPlaylist, media_playlist_subtitles
 from media.planning import PlanOptions
 from media.tools import find_tools
 from mirror import writes
@@ -131,6 +131,25 @@ async def begin(api: Api, encoded: Encoded) -> Stage:
 async def stage(lonely_api: Api, encoded: Encoded, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
     monkeypatch.setattr(growing, "LOOK_EVERY_S", 0.0)
     yield await begin(lonely_api, encoded)
+
+
+async def test_subtitles_are_listed_from_when_they_are_there(stage: Stage) -> None:
+    planned = PlannedSubtitle(track=0, stream=2, codec="subrip", language="deu", name="Deutsch")
+    plan = stage.encoded.work.plan.model_copy(update={"subtitles": (planned,)})
+    async with stage.api.database.write() as session:
+        await writes.record_plan(session, JobId(stage.job_id), VideoId(1), plan)
+    stage.store("144p", INIT, segment_name(0))
+    stage.store_sound(1)
+    assert "SUBTITLES" not in await stage.read("master.m3u8")
+    folder = stage.api.root / PREFIX / "r1/subtitles_0"
+    folder.mkdir(parents=True)
+    (folder / SUBTITLES).write_text("WEBVTT\n")
+    (folder / PLAYLIST).write_text(media_playlist_subtitles(3))
+    master = await stage.read("master.m3u8")
+    assert 'TYPE=SUBTITLES,GROUP-ID="subs",NAME="Deutsch",LANGUAGE="de"' in master
+    assert await stage.can_be_played(f"r1/subtitles_0/{PLAYLIST}") == [SUBTITLES]
+    answer = await stage.api.http.get(f"/videos/clip/r1/subtitles_0/{SUBTITLES}")
+    assert answer.headers["content-type"] == "text/vtt; charset=utf-8"
 
 
 async def test_playlists_grow_with_what_is_stored_and_end_as_the_published_ones(stage: Stage) -> None:

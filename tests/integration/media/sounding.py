@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from media import commands
+from media.limits import Limits
 from media.planning import PlanOptions
+from media.remux import remux
 from media.tools import Toolbox
 from tests.support.clips import Clips
 from tests.support.encoding import Work, prepare, run, transcode
@@ -61,11 +63,16 @@ class Heard:
 
 
 async def hear(tools: Toolbox, source: Path, folder: Path, options: PlanOptions, track: int = 0) -> Heard:
-    """Encode one track, and listen to it."""
+    """Encode one track, and listen to it. Poor seekers are remuxed first, as the workflow does."""
+    folder.mkdir(parents=True, exist_ok=True)
     work = await prepare(tools, source, options)
+    if work.facts.wants_remux:
+        copied = await remux(tools, source, folder, work.facts, Limits(), stall_s=60)
+        assert copied is not None
+        work = await prepare(tools, copied, options)
     output = folder / f"audio_{track}"
     output.mkdir(parents=True)
-    await run(commands.audio(work.tool, source, output, work.audio(track)))
+    await run(commands.audio(work.tool, work.source, output, work.audio(track)))
     return Heard(work, listen(tools, output), [])
 
 

@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from contracts.errors import CANCELLED
-from contracts.media import AudioRendition, FrameRate, VideoRendition
+from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
 from contracts.states import Codec, EventLevel, JobState, StepName, StepOutcome, VideoStatus
 from contracts.steps import FailJob, Finalize, VerifiedRenditions
 from mirror import reads, writes
@@ -195,14 +195,22 @@ async def test_renditions_come_back_as_they_went_in(database: Database) -> None:
         )
 
     pictures = (picture("360p", 640, 360), picture("720p", 1280, 720))
-    whole = VerifiedRenditions(video=pictures, audio=(sound(0), sound(1)))
-    for given in (whole, whole, whole.model_copy(update={"audio": (sound(0),)})):
+    words = SubtitleRendition(
+        track=0, prefix="s/", language="deu", name="De\0utsch", default=True, forced=False, cues=2, size_bytes=9
+    )
+    texts = (words, words.model_copy(update={"track": 1, "name": "Signs", "default": False, "forced": True}))
+    whole = VerifiedRenditions(video=pictures, audio=(sound(0), sound(1)), subtitles=texts)
+    for given in (whole, whole, whole.model_copy(update={"audio": (sound(0),), "subtitles": texts[:1]})):
         async with database.write() as s:
             await writes.record_renditions(s, video.job_id, video.video_id, given)
     async with database.read() as reader:
         found = await reads.renditions(reader, video.video_id)
         shown = await reads.video(reader, video.video_id)
-    assert found == VerifiedRenditions(video=(whole.video[1], whole.video[0]), audio=(whole.audio[0],))
+    kept = words.model_copy(update={"name": "Deutsch"})  # Postgres takes no NUL
+    assert found == VerifiedRenditions(
+        video=(whole.video[1], whole.video[0]), audio=(whole.audio[0],), subtitles=(kept,)
+    )
+    assert shown is not None and shown.audio == found.audio and shown.subtitles == found.subtitles
     assert shown is not None and [quality.quality for quality in shown.qualities] == ["720p", "360p"]
     await complete(database, video)
     async with database.write() as s:  # a late, second publish of an ended job

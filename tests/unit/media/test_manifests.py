@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.media import AudioRendition, FrameRate, VideoRendition
+from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
 from contracts.states import Codec
 from contracts.steps import VerifiedRenditions
 from media import manifests
 from media.bandwidth import measure
-from media.playlists import attributes, read_master, read_media
+from media.playlists import attributes, read_master, read_media, read_text_playlist, read_texts
 
 PREFIX = "videos/a-film/"
 DASH = "{urn:mpeg:dash:schema:mpd:2011}"
@@ -126,6 +126,58 @@ def test_no_track_name_breaks_out_of_its_quotes(name: str) -> None:
     lines = manifests.master_playlist(renditions, PREFIX).split("\n")
     assert len(lines) == 9
     assert attributes(lines[3])["URI"] == "r1/audio_0/playlist.m3u8"
+    ElementTree.fromstring(manifests.dash_manifest(renditions, PREFIX))
+
+
+def text(track: int = 0, **changes: object) -> SubtitleRendition:
+    values: dict[str, object] = {
+        "track": track,
+        "prefix": f"{PREFIX}r1/subtitles_{track}/",
+        "language": "deu",
+        "name": "Deutsch",
+        "default": track == 0,
+        "forced": track == 1,
+        "cues": 3,
+        "size_bytes": 3000,
+    }
+    return SubtitleRendition.model_validate({**values, **changes})
+
+
+def test_subtitles_are_a_group_of_every_rung(tmp_path: Path) -> None:
+    renditions = both(sound()).model_copy(update={"subtitles": (text(0), text(1, name="Signs", language="eng"))})
+    path = tmp_path / "master.m3u8"
+    path.write_text(manifests.master_playlist(renditions, PREFIX))
+    videos, sounds = read_master(path)
+    assert [one.attributes["SUBTITLES"] for one in videos] == ["subs", "subs"] and len(sounds) == 1
+    said = [one.attributes for one in read_texts(path)]
+    assert [(one["NAME"], one["LANGUAGE"], one["DEFAULT"], one["FORCED"]) for one in said] == [
+        ("Deutsch", "de", "YES", "NO"),
+        ("Signs", "en", "NO", "YES"),
+    ]
+    assert said[1]["URI"] == "r1/subtitles_1/playlist.m3u8"
+    tree = ElementTree.fromstring(manifests.dash_manifest(renditions, PREFIX))
+    sets = tree.findall(f"{DASH}Period/{DASH}AdaptationSet")
+    assert [one.get("contentType") for one in sets] == ["video", "audio", "text", "text"]
+    assert len({one.get("id") for one in sets}) == 4
+    roles = [[role.get("value") for role in one.findall(f"{DASH}Role")] for one in sets[2:]]
+    assert roles == [["subtitle", "main"], ["forced-subtitle"]]
+    assert sets[2].findtext(f"{DASH}Representation/{DASH}BaseURL") == "r1/subtitles_0/subtitles.vtt"
+
+
+def test_the_playlist_of_subtitles_is_one_file_as_long_as_the_picture(tmp_path: Path) -> None:
+    path = tmp_path / "playlist.m3u8"
+    path.write_text(manifests.media_playlist_subtitles(24.357667))
+    (tmp_path / "subtitles.vtt").write_text("WEBVTT\n")
+    assert read_text_playlist(path) == (tmp_path / "subtitles.vtt", 24.357667)
+    assert "#EXT-X-TARGETDURATION:24\n" in path.read_text()
+
+
+@given(st.text(max_size=60))
+def test_no_name_of_subtitles_breaks_out_of_its_quotes(name: str) -> None:
+    renditions = both().model_copy(update={"subtitles": (text(name=name),)})
+    lines = manifests.master_playlist(renditions, PREFIX).split("\n")
+    assert len(lines) == 9
+    assert attributes(lines[3])["URI"] == "r1/subtitles_0/playlist.m3u8"
     ElementTree.fromstring(manifests.dash_manifest(renditions, PREFIX))
 
 
