@@ -19,10 +19,10 @@ case " $* " in
         case "$word" in
         -i){pace} ;;
         file:*/playlist.m3u8)
-            # …/scratch/job7-transcode…/360p/playlist.m3u8
+            # …/job7-transcode…/360p/playlist.m3u8
             folder=${{word%/playlist.m3u8}}
-            step=${{folder#*/scratch/}}
-            set -- "$@" -stats_enc_post:v "{told}/${{step%%-*}}.${{folder##*/}}.$$"
+            step=${{folder##*/job}}
+            set -- "$@" -stats_enc_post:v "{told}/job${{step%%-*}}.${{folder##*/}}.$$"
             set -- "$@" -stats_enc_post_fmt:v "{{pts}} {{tb}}"
             ;;
         esac
