@@ -15,6 +15,7 @@ from tests.e2e.joined import RATE, SEGMENT_FRAMES, check_joined, check_redone, r
 from tests.e2e.service import QUICK, Service
 from tests.e2e.test_crashes import pids
 from tests.support.counting import CountingFfmpeg
+from tests.support.eventually import eventually
 
 SECONDS = 600
 KILLS = 5
@@ -54,6 +55,12 @@ async def test_five_random_kills_cost_seconds_and_no_frame(
     make_clip(tools, source, seconds=SECONDS, size="640x360")
     dice = random.Random(os.environ.get("VLOG_CHAOS_SEED", "7"))
     created = await service.upload(source, title="long")
+    renditions = service.storage / "videos" / created["slug"] / "r1"
+
+    async def encoding_begun() -> bool:
+        return any(renditions.glob("*p/seg_*.m4s"))
+
+    await eventually(encoding_begun, within=180)
     killed = 0
     while killed < KILLS:
         await asyncio.sleep(dice.uniform(4, 10))
@@ -68,6 +75,7 @@ async def test_five_random_kills_cost_seconds_and_no_frame(
     await check_joined(service, tools, created["slug"], SECONDS * RATE)
     steps = await redone(service, counter, created["job_id"], SECONDS * RATE)
     lost = [step for step in steps if step.lost]
+    assert lost, "no kill met a running step"
     worst = max(step.frames / step.lost / SEGMENT_FRAMES for step in lost)
     again, all_frames = sum(step.frames for step in steps), SECONDS * RATE * len({step.quality for step in steps})
     print(

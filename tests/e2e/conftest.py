@@ -59,7 +59,7 @@ def make_clip(tools: Toolbox, path: Path, *, seconds: float, size: str, rate: in
     subprocess.run(
         [str(tools.pick().ffmpeg), "-y", "-v", "error", *inputs, *encode, str(path)],
         check=True,
-        timeout=60,
+        timeout=60 + seconds,  # ten minutes of pictures take their time on a busy machine
     )
 
 
