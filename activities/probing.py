@@ -9,6 +9,7 @@ from contracts.media import Capacity, SourceFacts, TranscodePlan
 from contracts.steps import MakePlan, Probe
 from media.continuing import continued
 from media.limits import Limits
+from media.pinning import pin_anew
 from media.planning import PlanOptions, make_plan
 from media.probe import probe
 from media.tools import Toolbox
@@ -43,5 +44,7 @@ class ProbeSteps:
         Safe to repeat: it is a pure choice. It is a step, not workflow code, so that a new ladder
         tomorrow cannot change what a running video has already promised.
         """
+        if request.again and request.continues is not None:
+            return pin_anew(request.continues, request.facts, self._tools, request.pending, request.anew)
         plan = make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
         return continued(plan, request, frozenset(tool.build for tool in self._tools.tools))

@@ -143,10 +143,12 @@ class MakePlan(StepRequest):
     same_output: bool = False  # what was stored under that plan is still to be used
     keep: tuple[str, ...] = ()  # not to be made: they are there
     anew: tuple[str, ...] = ()  # to be made under their next generation
+    pending: tuple[str, ...] = ()  # unfinished, and some worker lacks the ffmpeg for them
+    again: int = 0  # how often this job has asked before: from then on it keeps to the plan it has
 
     @property
     def step_key(self) -> str:
-        return "plan:again" if self.anew else "plan"
+        return "plan" if not self.again else "plan:again" if self.again == 1 else f"plan:again:{self.again}"
 
 
 class MakeThumbnail(StepRequest):

@@ -9,21 +9,22 @@ def continued(fresh: TranscodePlan, request: MakePlan, builds: frozenset[str]) -
     """Keep to the plan before as far as its work is used; leave out what need not be made.
 
     In an output of its own a job shares only the grid with what is kept. In the same output it goes on with what
-    is stored: encoders, settings, build and generations stay. A build that is gone means another init segment, so
-    renditions then start anew.
+    is stored: encoders, settings, builds and generations stay. A build that is gone means another init segment, so
+    what it made starts anew; and all does when the settings change with it.
     """
     plan = fresh
     before = request.continues
     if before is not None and request.same_output:
-        gone = before.ffmpeg not in builds
-        raised = {r.quality for r in fresh.renditions} if gone else set(request.anew)
+        here = builds | {""}  # nothing pinned: any will do
+        gone = any(r.ffmpeg not in here for r in before.renditions if not r.is_alternative)
+        usable = frozenset[str]() if gone and fresh.encoding != before.encoding else here
         known = {rendition.quality: rendition for rendition in before.renditions}
+        tracks = {track.track: track for track in before.audio}
         plan = fresh.model_copy(
             update={
-                "renditions": tuple(_raised(known.get(r.quality, r), r.quality in raised) for r in fresh.renditions),
-                "audio": _tracks(before, fresh),
+                "renditions": tuple(_kept(r, known.get(r.quality), usable) for r in fresh.renditions),
+                "audio": tuple(_track_kept(track, tracks.get(track.track), here) for track in fresh.audio),
                 "encoding": fresh.encoding if gone else before.encoding,
-                "ffmpeg": fresh.ffmpeg if gone else before.ffmpeg,
             }
         )
     if before is not None and before.grid != fresh.grid:
@@ -43,11 +44,14 @@ def _without(plan: TranscodePlan, keep: tuple[str, ...]) -> TranscodePlan:
     )
 
 
-def _raised(rendition: PlannedRendition, anew: bool) -> PlannedRendition:
-    return rendition.model_copy(update={"generation": rendition.generation + 1}) if anew else rendition
+def _kept(fresh: PlannedRendition, before: PlannedRendition | None, builds: frozenset[str]) -> PlannedRendition:
+    if before is None or before.ffmpeg in builds:
+        return before or fresh
+    return fresh.model_copy(update={"generation": before.generation + 1})
 
 
-def _tracks(before: TranscodePlan, fresh: TranscodePlan) -> tuple[PlannedAudio, ...]:
+def _track_kept(fresh: PlannedAudio, before: PlannedAudio | None, builds: frozenset[str]) -> PlannedAudio:
     """Keep to the rate and the numbers that were promised."""
-    known = {track.track: track for track in before.audio}
-    return tuple(known.get(track.track, track) for track in fresh.audio)
+    if before is None or before.ffmpeg in builds:
+        return before or fresh
+    return before.model_copy(update={"ffmpeg": fresh.ffmpeg, "generation": before.generation + 1})

@@ -11,6 +11,13 @@ from contracts.states import Codec
 from media import choosing
 from media.tools import Ffmpeg, Toolbox
 
+# Better a slightly different look than no video.
+_NO_BETTER: dict[ToneMap, tuple[ToneMap, ...]] = {
+    ToneMap.ZSCALE: (ToneMap.ZSCALE, ToneMap.TABLES, ToneMap.NONE),
+    ToneMap.TABLES: (ToneMap.TABLES, ToneMap.NONE),
+    ToneMap.NONE: (ToneMap.NONE,),
+}
+
 
 def pin_alternatives(
     wanted: Sequence[PlannedRendition], tools: Toolbox, facts: SourceFacts, grid: Grid, encoding: Encoding
@@ -40,45 +47,51 @@ def pin_tracks(tracks: Sequence[PlannedAudio], makers: Mapping[int, Ffmpeg | Non
 
 
 def pin_anew(
-    plan: TranscodePlan, facts: SourceFacts, tools: Toolbox, qualities: Collection[str], tracks: Collection[int]
+    plan: TranscodePlan, facts: SourceFacts, tools: Toolbox, pending: Collection[str], anew: Collection[str] = ()
 ) -> TranscodePlan:
-    """Move unfinished work whose build is not here to builds that are; it starts anew under its next generation.
+    """Move pending work whose build is not here to builds that are, under its next generation; raise `anew` likewise.
 
     What has a build here keeps it: then it was only some other worker that lacks it. So does an alternative that no
     build here can make. Without any build for H.264 or a track the source cannot be handled any more.
     """
-    gone = [r for r in plan.renditions if r.quality in qualities and not tools.has(r.ffmpeg)]
-    silent = [track for track in plan.audio if track.track in tracks and not tools.has(track.ffmpeg)]
-    if not gone and not silent:
-        return plan
-    # Better a slightly different look than no video: a build that maps HDR less well will do.
-    worse = [way for way in (ToneMap.TABLES, ToneMap.NONE) if plan.encoding.tone_map is not ToneMap.NONE]
-    encodings = [plan.encoding, *(plan.encoding.model_copy(update={"tone_map": way}) for way in worse)]
-    usual, encoding = choosing.for_rendition(tools, facts, plan.grid, encodings, Codec.H264)
-    moved = {r.quality: r.model_copy(update={"ffmpeg": usual.build}) for r in gone if not r.is_alternative}
-    others, _ = pin_alternatives([r for r in gone if r.is_alternative], tools, facts, plan.grid, encoding)
-    moved |= {r.quality: r for r in others}
-    heard = {}
-    for planned in silent:
-        track = next(one for one in facts.audio if one.stream == planned.stream)
-        maker = choosing.for_track(tools, facts, track, usual)
-        if maker is None:
-            raise SourceUnsupported(f"No ffmpeg on this machine can decode the sound any more ({track.codec}).")
-        heard[planned.track] = planned.model_copy(update={"ffmpeg": maker.build, "generation": planned.generation + 1})
-    again = [*moved, *(f"the sound of stream {track.stream}" for track in silent)]
-    note = f"The ffmpeg that began {', '.join(again)} is gone; it starts anew with another."
+    named = {*pending, *anew}
+    gone = [r for r in plan.renditions if r.quality in named and not tools.has(r.ffmpeg)]
+    silent = [track for track in plan.audio if f"audio_{track.track}" in named and not tools.has(track.ffmpeg)]
+    moved = {r.quality: r for r in plan.renditions if r.quality in anew}
+    heard: dict[int, PlannedAudio] = {}
+    if gone or silent:
+        encodings = [plan.encoding.model_copy(update={"tone_map": way}) for way in _NO_BETTER[plan.encoding.tone_map]]
+        usual, encoding = choosing.for_rendition(tools, facts, plan.grid, encodings, Codec.H264)
+        others, _ = pin_alternatives([r for r in gone if r.is_alternative], tools, facts, plan.grid, encoding)
+        moved |= {r.quality: r.model_copy(update={"ffmpeg": usual.build}) for r in gone if not r.is_alternative}
+        moved |= {r.quality: r for r in others}
+        heard = {track.track: _heard_anew(track, facts, tools, usual) for track in silent}
+        pictures = choosing.for_pictures(tools, facts, plan.grid, encoding, usual).build
+        names = [*(r.quality for r in gone if r.quality in moved), *(track.name for track in silent)]
+        plan = plan.model_copy(update={"encoding": encoding, "ffmpeg": pictures, "notes": _noted(plan, names)})
     return plan.model_copy(
         update={
-            "renditions": tuple(
-                moved[r.quality].model_copy(update={"generation": r.generation + 1}) if r.quality in moved else r
-                for r in plan.renditions
-            ),
+            "renditions": tuple(_raised(moved[r.quality]) if r.quality in moved else r for r in plan.renditions),
             "audio": tuple(heard.get(track.track, track) for track in plan.audio),
-            "encoding": encoding,
-            "ffmpeg": choosing.for_pictures(tools, facts, plan.grid, encoding, usual).build,
-            "notes": (*plan.notes, note),
         }
     )
+
+
+def _heard_anew(planned: PlannedAudio, facts: SourceFacts, tools: Toolbox, usual: Ffmpeg) -> PlannedAudio:
+    track = next(one for one in facts.audio if one.stream == planned.stream)
+    maker = choosing.for_track(tools, facts, track, usual)
+    if maker is None:
+        raise SourceUnsupported(f"No ffmpeg on this machine can decode the sound any more ({track.codec}).")
+    return planned.model_copy(update={"ffmpeg": maker.build, "generation": planned.generation + 1})
+
+
+def _raised(rendition: PlannedRendition) -> PlannedRendition:
+    return rendition.model_copy(update={"generation": rendition.generation + 1})
+
+
+def _noted(plan: TranscodePlan, names: Sequence[str]) -> tuple[str, ...]:
+    note = f"The ffmpeg that began {', '.join(names)} is gone; another begins anew."
+    return (*plan.notes, note) if names else plan.notes
 
 
 def who_makes_what(plan: TranscodePlan, tools: Toolbox) -> list[str]:

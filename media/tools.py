@@ -105,7 +105,8 @@ class Toolbox:
         return Toolbox(tuple(sorted(self.tools, key=lambda tool: tool.build != build)))
 
     def has(self, build: str) -> bool:
-        return any(tool.build == build for tool in self.tools)
+        """Tell whether a build is here; where none is pinned, any will do."""
+        return not build or any(tool.build == build for tool in self.tools)
 
     @property
     def ffprobe(self) -> Path:

@@ -7,6 +7,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.transcode import TranscodeSteps
+    from contracts.errors import BuildMissing
     from contracts.media import PlannedRendition, Span
     from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
     from workflows import fates, options
@@ -85,7 +86,9 @@ async def _encode(
             parts = (_encode(steps, request, span, (one,), Tries(tries.used), lost) for one in renditions)
             await steps.together(*parts)
             return
-        if any(rendition.quality in request.critical for rendition in renditions):
+        # What only lacks its ffmpeg is not lost yet: whoever asked finds another one.
+        critical = any(rendition.quality in request.critical for rendition in renditions)
+        if critical and failure.code != BuildMissing.code:
             raise
         for rendition in renditions:
             lost.setdefault(rendition.quality, fates.missing(rendition.quality, failure))

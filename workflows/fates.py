@@ -1,5 +1,7 @@
 """Each quality has its own fate. Which of them decide the job's is said here. Pure."""
 
+from temporalio.exceptions import ApplicationError
+
 from contracts.media import PlannedAudio, TranscodePlan
 from contracts.states import JobKind
 from contracts.steps import MissingRendition, StepFailure, TranscodeRequest
@@ -25,3 +27,8 @@ def is_critical_sound(job: TranscodeRequest, track: PlannedAudio) -> bool:
 
 def missing(name: str, failure: StepFailure) -> MissingRendition:
     return MissingRendition(name=name, code=failure.code, sentence=failure.sentence)
+
+
+def lost(missing: MissingRendition) -> ApplicationError:
+    """Say that the job fails for want of this one."""
+    return ApplicationError(missing.sentence, type=missing.code, non_retryable=True)

@@ -15,6 +15,13 @@ from contracts.states import Tier
 OPENING_WEIGHT = 100.0
 FOREVER = 0  # Temporal's word for unlimited attempts
 
+# A worker that lacks a step's ffmpeg hands it back, at no cost. After so many times nobody seems to have it any more …
+BUILD_WAITS = 2
+# … and the work moves to another ffmpeg; not for ever: workers that are upgraded one by one may pass it to and fro.
+# Half an hour of that for what the video needs, a minute for what it can do without.
+MOVES = 60
+ALTERNATIVE_MOVES = 2
+
 
 @dataclass(frozen=True)
 class Promise:

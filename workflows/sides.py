@@ -9,31 +9,41 @@ with workflow.unsafe.imports_passed_through():
     from activities.audio import AudioSteps
     from activities.pictures import PictureSteps
     from activities.subtitles import SubtitleSteps
+    from contracts.errors import BuildMissing
     from contracts.layout import audio_prefix
-    from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
+    from contracts.media import SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.steps import EncodeAudio, EncodedAudio, MakeStoryboard, MakeThumbnail, TranscodeRequest
     from contracts.subtitle_steps import MakeSubtitles
     from workflows import options
+    from workflows.planned import Planned
     from workflows.reasons import reason
     from workflows.stepping import Steps
 
 
-async def audio(
-    steps: Steps, job: TranscodeRequest, track: PlannedAudio, facts: SourceFacts, plan: TranscodePlan
-) -> EncodedAudio:
-    request = EncodeAudio(
-        job_id=job.job_id,
-        video_id=job.video_id,
-        source_key=job.source_key,
-        prefix=audio_prefix(job.slug, job.output, track.track, track.generation),
-        audio=track,
-        grid=plan.grid,
-        video_start_s=facts.video.start_s,
-        ffmpeg=track.ffmpeg,
-    )
-    return await steps.run(
-        AudioSteps.encode_audio, request, options.audio(plan), f"sound: {track.name} ({track.language})"
-    )
+async def audio(steps: Steps, job: TranscodeRequest, number: int, facts: SourceFacts, planned: Planned) -> EncodedAudio:
+    """Encode a track; with another ffmpeg, and anew, when the one it was begun with is gone."""
+    moves = 0
+    while True:
+        plan = planned.plan
+        track = next(track for track in plan.audio if track.track == number)
+        request = EncodeAudio(
+            job_id=job.job_id,
+            video_id=job.video_id,
+            source_key=job.source_key,
+            prefix=audio_prefix(job.slug, job.output, number, track.generation),
+            audio=track,
+            grid=plan.grid,
+            video_start_s=facts.video.start_s,
+            ffmpeg=track.ffmpeg,
+        )
+        summary = f"sound: {track.name} ({track.language})"
+        try:
+            return await steps.run(AudioSteps.encode_audio, request, options.audio(plan), summary)
+        except ActivityError as error:
+            if reason(error).code != BuildMissing.code or moves >= options.MOVES:
+                raise
+        moves += 1
+        await planned.find_builds((f"audio_{number}",))
 
 
 async def subtitles(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, RetryState
 
-from contracts.errors import FailureKind
+from contracts.errors import BuildMissing, FailureKind
 from contracts.states import Tier
 from contracts.steps import StepRequest, TranscodeRequest
 from workflows import options
@@ -36,6 +36,7 @@ class Steps:
         self._stopping = False  # one of several pieces has failed: the others begin nothing new
         self.paused = paused
         self.tier = job.tier
+        self._next: dict[str, int] = {}  # generations of steps that gave up for want of an ffmpeg
         self._running: dict[str, workflow.ActivityHandle[Any]] = {}
         self._taken_back: set[str] = set()  # by a pause; their ends are no failures
 
@@ -55,7 +56,9 @@ class Steps:
         the next generation and has not used an attempt; tries count over all generations. Codes in `give_up_on`
         are not repeated.
         """
-        tries, waits = tries or Tries(), self._job.first_generation
+        tries, without_build = tries or Tries(), 0
+        # Work that is asked for again, after another ffmpeg was looked for, goes on counting.
+        waits = self._next.pop(request.step_key, self._job.first_generation)
         while True:
             await self._may_go_on(promise)
             request = request.model_copy(update={"generation": waits, "tries_before": tries.used})
@@ -81,6 +84,10 @@ class Steps:
                     raise taken.error from None
             except ActivityError as error:
                 failure = reason(error)
+                without_build += failure.code == BuildMissing.code
+                if without_build > options.BUILD_WAITS:  # no worker seems to have it any more
+                    self._next[request.step_key] = waits + 1
+                    raise
                 if failure.kind is not FailureKind.LATER or waits >= WAITS_LIMIT:
                     tries.used += failure.attempt
                     raise

@@ -18,15 +18,13 @@ with workflow.unsafe.imports_passed_through():
     from activities.removing import RemovalSteps
     from activities.verifying import VerifySteps
     from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
-    from contracts.media import PlannedAudio, PlannedRendition, SourceFacts, SubtitleRendition, TranscodePlan
+    from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
-    from contracts.states import JobKind, VideoStatus
+    from contracts.states import VideoStatus
     from contracts.steps import (
         EncodedAudio,
-        EncodeList,
         FailJob,
         Finalize,
-        MakePlan,
         MissingRendition,
         Probe,
         Publish,
@@ -40,12 +38,11 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows import copying, fates, options, sides
     from workflows.children import Children
-    from workflows.encode_list import TranscodeList, encode_list
+    from workflows.encode_list import TranscodeList
+    from workflows.picture import Picture
+    from workflows.planned import Planned
     from workflows.reasons import failed_step, reason
     from workflows.stepping import Steps, uninterrupted
-
-# A list of more spans than this has a history of its own.
-CHILD_FROM_SPANS = 16
 
 VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 
@@ -141,10 +138,12 @@ class TranscodeVideo:
             # Whatever follows reads the copy.
             self._job, facts = job.model_copy(update={"source_key": copied.source_key}), copied.facts
 
-        plan = await self._plan(facts)
+        planned = Planned(self._steps, self._job, facts)
+        plan = await planned.choose()
 
         self._say(f"encoding {', '.join(r.quality for r in plan.renditions)}")
-        renditions = await self._encode(facts, plan)
+        renditions = await self._encode(facts, planned)
+        plan = planned.plan
 
         self._over = True
         self._say("publishing")
@@ -153,23 +152,6 @@ class TranscodeVideo:
         self._say("ready", VideoStatus.READY)
         await sides.storyboard(self._steps, self._job, facts, plan)
         return result
-
-    async def _plan(
-        self, facts: SourceFacts, before: TranscodePlan | None = None, anew: tuple[str, ...] = ()
-    ) -> TranscodePlan:
-        """Ask for a plan: an activity, so that the decision is in history and kept to."""
-        job = self._job
-        request = MakePlan(
-            job_id=job.job_id,
-            video_id=job.video_id,
-            facts=facts,
-            qualities=job.qualities,
-            continues=before or job.plan,
-            same_output=before is not None or job.resumes or job.kind is JobKind.RETRY,
-            keep=job.keep,
-            anew=anew,
-        )
-        return await self._steps.run(ProbeSteps.plan, request, options.PLAN, "choose qualities and frame grid")
 
     async def _publish(self, plan: TranscodePlan, renditions: VerifiedRenditions) -> TranscodeResult:
         """Put the whole stream in its place, then say so."""
@@ -211,29 +193,32 @@ class TranscodeVideo:
             missing=missing,
         )
 
-    async def _encode(self, facts: SourceFacts, plan: TranscodePlan) -> VerifiedRenditions:
+    async def _encode(self, facts: SourceFacts, planned: Planned) -> VerifiedRenditions:
         """Make thumbnail, sound and every span of every quality side by side, then check the whole."""
-        tracks, self._texts, _, _ = await self._steps.together(
-            self._steps.together(*(self._audio(track, facts, plan) for track in plan.audio)),
+        plan = planned.plan
+        picture = Picture(self._steps, self._job, facts, planned, self._children)
+        tracks, self._texts, _, missing = await self._steps.together(
+            self._steps.together(*(self._audio(track, facts, planned) for track in plan.audio)),
             sides.subtitles(self._steps, self._job, facts, plan, self._notes),
             sides.thumbnail(self._steps, self._job, facts, plan),
-            self._picture(facts, plan, plan.renditions),
+            picture.make([r.quality for r in plan.renditions]),
         )
+        self._lose(*missing)
         heard = [track for track in tracks if track is not None]
-        verified = await self._verify(plan, heard)
+        verified = await self._verify(planned.plan, heard)
         if verified.broken:
             # What is stored is never changed, so a rendition that is not whole starts anew beside it, once.
             anew = tuple(rendition.quality for rendition in verified.broken)
-            plan = await self._plan(facts, plan, anew)
-            await self._picture(facts, plan, tuple(r for r in plan.renditions if r.quality in anew))
-            verified = await self._verify(plan, heard, again=True)
+            await planned.start_anew(anew)
+            self._lose(*await picture.make(anew))
+            verified = await self._verify(planned.plan, heard, again=True)
         for broken in verified.broken:
-            if broken.quality in fates.critical_qualities(self._job, plan):
-                raise ApplicationError(broken.sentence, type=OutputIncomplete.code, non_retryable=True)
-            self._lose(MissingRendition(name=broken.quality, code=OutputIncomplete.code, sentence=broken.sentence))
+            lost = MissingRendition(name=broken.quality, code=OutputIncomplete.code, sentence=broken.sentence)
+            if broken.quality in fates.critical_qualities(self._job, planned.plan):
+                raise fates.lost(lost)
+            self._lose(lost)
         if self._missing and not verified.video and not verified.audio:
-            first = next(iter(self._missing.values()))
-            raise ApplicationError(first.sentence, type=first.code, non_retryable=True)
+            raise fates.lost(next(iter(self._missing.values())))
         return verified
 
     def _lose(self, *lost: MissingRendition) -> None:
@@ -259,54 +244,10 @@ class TranscodeVideo:
         )
         return await self._steps.run(VerifySteps.verify, request, options.VERIFY, "check every rendition as a whole")
 
-    async def _picture(self, facts: SourceFacts, plan: TranscodePlan, renditions: tuple[PlannedRendition, ...]) -> None:
-        """Encode some renditions in the plan's lists and spans: H.264 first, by which the video plays, then others."""
-        lists = plan.lists or (tuple(r.quality for r in plan.renditions),)
-        wanted = [tuple(r for r in renditions if r.quality in names) for names in lists]
-        for alternative in (False, True):
-            chosen = [some for some in wanted if some and some[0].is_alternative is alternative]
-            several = len(chosen) > 1
-            await self._steps.together(
-                *(
-                    # The first list is the one that makes the video playable, when it runs ahead of others.
-                    self._list(some, facts, plan, alone=not several, opening=several and some is wanted[0])
-                    for some in chosen
-                )
-            )
-
-    async def _list(
-        self,
-        renditions: tuple[PlannedRendition, ...],
-        facts: SourceFacts,
-        plan: TranscodePlan,
-        *,
-        alone: bool,
-        opening: bool,
-    ) -> None:
-        steps = self._steps
-        request = EncodeList(
-            job=self._job.model_copy(update={"tier": steps.tier}),
-            video=facts.video,
-            grid=plan.grid,
-            spans=plan.spans,
-            renditions=renditions,
-            encoding=plan.encoding,
-            window=plan.window,
-            alone=alone and len(plan.spans) == 1,
-            opening=opening,
-            critical=fates.critical_qualities(self._job, plan),
-            paused=steps.paused,
-        )
-        if len(plan.spans) < CHILD_FROM_SPANS:
-            encoded = await encode_list(steps, request)
-        else:
-            encoded = await self._children.run(request)
-        self._lose(*encoded.missing)
-
-    async def _audio(self, track: PlannedAudio, facts: SourceFacts, plan: TranscodePlan) -> EncodedAudio | None:
+    async def _audio(self, track: PlannedAudio, facts: SourceFacts, planned: Planned) -> EncodedAudio | None:
         """Encode a track; None when the video does without it."""
         try:
-            encoded = await sides.audio(self._steps, self._job, track, facts, plan)
+            encoded = await sides.audio(self._steps, self._job, track.track, facts, planned)
         except ActivityError as error:
             if is_cancelled_exception(error) or fates.is_critical_sound(self._job, track):
                 raise

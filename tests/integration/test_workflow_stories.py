@@ -121,6 +121,23 @@ async def test_a_rendition_that_is_not_whole_starts_anew_under_its_next_generati
     assert steps.calls[-5:] == ["verify:again", "manifests", "publish", "finalize", "storyboard"]
 
 
+async def test_work_whose_ffmpeg_is_gone_moves_to_another_and_costs_no_try() -> None:
+    """The codec that the new ffmpeg does not make is missing from a ready video."""
+    steps, status = await told("gone")
+    assert status == "ready"
+    moved = [span for span in steps.spans if span.ffmpeg == "8.1-first"]
+    assert [(r.quality, r.generation) for span in moved for r in span.renditions] == [("720p", 1), ("360p", 1)]
+    assert {span.tries_before for span in steps.spans} == {0}
+    assert [(one.track, one.prefix) for one in steps.verified[-1].audio] == [(0, "videos/x/r1/audio_0.1/")]
+    assert isinstance(steps.ended, Finalize)
+    assert [(one.name, one.code) for one in steps.ended.missing] == [("360p-av1", "BUILD_MISSING")]
+    # H.264 was done before anything else was begun, and no attempt has the number of another.
+    first = next(place for place, span in enumerate(steps.spans) if span.step_qualities == ("360p-av1",))
+    assert steps.spans.index(moved[-1]) < first
+    tried = [(span.step_key, span.generation) for span in steps.spans]
+    assert len(tried) == len(set(tried))
+
+
 async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:
     steps, status = await told("no storyboard")
     assert status == "ready"

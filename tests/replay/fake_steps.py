@@ -5,7 +5,15 @@ from typing import Any
 
 from temporalio import activity
 
-from contracts.errors import Drained, EncoderCrashed, FailureKind, SourceUnreadable, StorageUnavailable, VlogError
+from contracts.errors import (
+    BuildMissing,
+    Drained,
+    EncoderCrashed,
+    FailureKind,
+    SourceUnreadable,
+    StorageUnavailable,
+    VlogError,
+)
 from contracts.ids import ObjectKey
 from contracts.media import (
     AudioFacts,
@@ -21,6 +29,7 @@ from contracts.media import (
     VideoFacts,
     VideoRendition,
 )
+from contracts.states import Codec
 from contracts.steps import (
     BrokenRendition,
     DropRemux,
@@ -47,6 +56,8 @@ from contracts.steps import (
 )
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media.continuing import continued
+from media.pinning import pin_anew
+from tests.support.media_facts import toolbox
 
 FACTS = SourceFacts(
     format_name="mov,mp4",
@@ -103,7 +114,20 @@ LONG = PLAN.model_copy(
 TWO_TRACKS = PLAN.model_copy(
     update={"audio": (*PLAN.audio, PlannedAudio(track=1, stream=2, kbps=128, language="deu", name="Deutsch"))}
 )
-PLANS = {"partial": TWO_TRACKS, "paused lists": LONG, "cancelled lists": LONG, "lists": LONG}
+# Begun with an ffmpeg that nobody has any more, beside a codec that the new one does not make.
+GONE = PLAN.model_copy(
+    update={
+        "renditions": (
+            *(rendition.model_copy(update={"ffmpeg": "8.1-gone"}) for rendition in PLAN.renditions),
+            PlannedRendition(
+                quality="360p-av1", width=640, height=360, video_kbps=300, codec=Codec.AV1, ffmpeg="8.1-gone"
+            ),
+        ),
+        "audio": tuple(track.model_copy(update={"ffmpeg": "8.1-gone"}) for track in PLAN.audio),
+        "lists": (("720p", "360p"), ("360p-av1",)),
+    }
+)
+PLANS = {"gone": GONE, "partial": TWO_TRACKS, "paused lists": LONG, "cancelled lists": LONG, "lists": LONG}
 
 
 def _whole(planned: PlannedRendition) -> VideoRendition:
@@ -129,6 +153,10 @@ def _whole(planned: PlannedRendition) -> VideoRendition:
 class Busy(VlogError):
     code = "SCRATCH_FULL"
     kind = FailureKind.LATER
+    retry_after_s = 0.05
+
+
+class Without(BuildMissing):
     retry_after_s = 0.05
 
 
@@ -173,6 +201,8 @@ class FakeSteps:
         if self.story == "cancelled":
             self.planning.set()
             await asyncio.sleep(0.5)  # it never hears of the cancel, and answers as if nothing had happened
+        if request.again and request.continues is not None:
+            return pin_anew(request.continues, request.facts, toolbox(), request.pending, request.anew)
         return continued(self.planned, request, frozenset({"test"}))
 
     @activity.defn
@@ -190,6 +220,8 @@ class FakeSteps:
     @activity.defn
     async def encode_audio(self, request: EncodeAudio) -> EncodedAudio:
         self.calls.append("audio")
+        if request.ffmpeg == "8.1-gone":
+            raise Without("This worker does not have that ffmpeg.")
         if self.story == "partial" and request.audio.track == 1:
             raise SourceUnreadable("The second sound track is damaged.")
         return EncodedAudio(
@@ -211,6 +243,8 @@ class FakeSteps:
         self.calls.append(f"transcode~{request.generation}")
         self.priorities.append(activity.info().priority.priority_key)
         self.spans.append(request)
+        if request.ffmpeg == "8.1-gone":
+            raise Without("This worker does not have that ffmpeg.")
         if self.story == "split" and len(request.renditions) > 1 and request.span.first_segment == 0:
             raise EncoderCrashed("ffmpeg crashed on one of them.")
         if self.story == "drained" and request.generation == 0:

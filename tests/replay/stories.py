@@ -110,6 +110,7 @@ STORIES = (
     "lists",
     "no storyboard",
     "remuxed",
+    "gone",
     *REQUESTS,
     *COMMANDS,
 )

@@ -146,7 +146,7 @@ PLAN = make_plan(FACTS, replace(ALL, codecs=(Codec.H264, Codec.AV1)), toolbox(OL
 
 
 def test_work_whose_build_is_gone_starts_anew_with_one_that_is_here() -> None:
-    anew = pin_anew(PLAN, FACTS, toolbox(NEW), qualities={"480p", "480p-av1"}, tracks={0})
+    anew = pin_anew(PLAN, FACTS, toolbox(NEW), pending={"480p", "480p-av1", "audio_0"})
     assert {(one.quality, one.ffmpeg, one.generation) for one in anew.renditions} == {
         ("480p", NEW.build, 1),
         ("360p", OLD.build, 0),  # done already
@@ -160,11 +160,18 @@ def test_work_whose_build_is_gone_starts_anew_with_one_that_is_here() -> None:
 
 def test_what_has_its_build_here_is_left_as_it_is() -> None:
     """It was another worker that lacks it."""
-    assert pin_anew(PLAN, FACTS, toolbox(NEW, OLD), qualities={"480p"}, tracks={0}) is PLAN
+    assert pin_anew(PLAN, FACTS, toolbox(NEW, OLD), pending={"480p", "audio_0"}) == PLAN
+
+
+def test_a_rendition_that_is_to_start_anew_does_so_alone_with_the_build_it_has_if_it_can() -> None:
+    for box, build in ((toolbox(NEW, OLD), OLD.build), (toolbox(NEW), NEW.build)):
+        anew = pin_anew(PLAN, FACTS, box, pending=(), anew=("480p",))
+        raised = [(one.quality, one.generation, one.ffmpeg) for one in anew.renditions if one.generation]
+        assert raised == [("480p", 1, build)]
 
 
 def test_an_alternative_that_nobody_can_make_any_more_keeps_its_pin() -> None:
-    anew = pin_anew(PLAN, FACTS, toolbox(tool("plain")), qualities={"480p", "480p-av1"}, tracks=())
+    anew = pin_anew(PLAN, FACTS, toolbox(tool("plain")), pending={"480p", "480p-av1"})
     assert [(one.quality, one.generation) for one in anew.renditions if one.generation] == [("480p", 1)]
     assert made(anew)["480p-av1"] == OLD.build
 
@@ -173,14 +180,14 @@ def test_hdr_is_mapped_less_well_rather_than_not_encoded() -> None:
     hdr = source(video(854, 480, codec="hevc", color_transfer="smpte2084"))
     best = tool("best", filters=frozenset({"zscale", "tonemap"}))
     plan = make_plan(hdr, PlanOptions(), toolbox(best))
-    anew = pin_anew(plan, hdr, toolbox(tool("plain")), qualities={"480p", "360p"}, tracks=())
+    anew = pin_anew(plan, hdr, toolbox(tool("plain")), pending={"480p", "360p"})
     assert anew.encoding.tone_map is ToneMap.NONE
     assert {one.ffmpeg for one in anew.renditions} == {"8.1-plain"}
 
 
 def test_a_source_that_no_build_can_read_any_more_is_refused() -> None:
     with pytest.raises(SourceUnsupported, match="a decoder for h264"):
-        pin_anew(PLAN, FACTS, toolbox(tool("deaf", decoders=frozenset({"vp9"}))), qualities={"480p"}, tracks=())
+        pin_anew(PLAN, FACTS, toolbox(tool("deaf", decoders=frozenset({"vp9"}))), pending={"480p"})
 
 
 def test_a_rendition_is_an_alternative_by_its_codec() -> None:

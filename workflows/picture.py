@@ -1,0 +1,87 @@
+"""The renditions of one job, in the lists and spans of its plan: H.264, by which the video plays, before all else."""
+
+from collections.abc import Sequence
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from contracts.errors import BuildMissing
+    from contracts.media import PlannedRendition, SourceFacts, TranscodePlan
+    from contracts.steps import EncodeList, MissingRendition, TranscodeRequest
+    from workflows import fates, options
+    from workflows.children import Children
+    from workflows.encode_list import encode_list
+    from workflows.planned import Planned
+    from workflows.stepping import Steps
+
+# A list of more spans than this has a history of its own.
+CHILD_FROM_SPANS = 16
+
+
+class Picture:
+    def __init__(
+        self, steps: Steps, job: TranscodeRequest, facts: SourceFacts, planned: Planned, children: Children
+    ) -> None:
+        self._steps, self._job, self._facts, self._planned, self._children = steps, job, facts, planned, children
+
+    async def make(self, qualities: Sequence[str]) -> list[MissingRendition]:
+        """Encode some renditions; say which ones the video has to do without."""
+        found: list[MissingRendition] = []
+        for alternative in (False, True):
+            plan = self._planned.plan
+            wanted = [r.quality for r in plan.renditions if r.quality in qualities and r.is_alternative is alternative]
+            moves = options.ALTERNATIVE_MOVES if alternative else options.MOVES
+            found += await self._with_builds(wanted, moves) if wanted else []
+        return found
+
+    async def _with_builds(self, wanted: Sequence[str], most: int) -> list[MissingRendition]:
+        """Encode; what no worker has the ffmpeg for any more is planned for another one and begins anew."""
+        missing = await self._lists(self._planned.plan, wanted)
+        for moves in range(1, most + 1):
+            stuck = tuple(each.name for each in missing if each.code == BuildMissing.code)
+            if not stuck:
+                break
+            plan = await self._planned.find_builds(stuck)
+            missing = [each for each in missing if each.name not in stuck]
+            missing += await self._lists(plan, stuck, moves)
+        for each in missing:
+            if each.name in fates.critical_qualities(self._job, self._planned.plan):
+                raise fates.lost(each)
+        return missing
+
+    async def _lists(self, plan: TranscodePlan, qualities: Sequence[str], moves: int = 0) -> list[MissingRendition]:
+        lists = plan.lists or (tuple(r.quality for r in plan.renditions),)
+        wanted = [tuple(r for r in plan.renditions if r.quality in names and r.quality in qualities) for names in lists]
+        chosen = [some for some in wanted if some]
+        several = len(chosen) > 1
+        done = await self._steps.together(
+            *(
+                # The first list is the one that makes the video playable, when it runs ahead of others.
+                self._list(some, plan, moves, alone=not several, opening=several and some is wanted[0])
+                for some in chosen
+            )
+        )
+        return [each for missing in done for each in missing]
+
+    async def _list(
+        self, renditions: tuple[PlannedRendition, ...], plan: TranscodePlan, moves: int, *, alone: bool, opening: bool
+    ) -> tuple[MissingRendition, ...]:
+        steps = self._steps
+        # A list that has a history of its own does not know how far its steps were counted before a move.
+        counted = self._job.first_generation + moves * (options.BUILD_WAITS + 1)
+        request = EncodeList(
+            job=self._job.model_copy(update={"tier": steps.tier, "first_generation": counted}),
+            video=self._facts.video,
+            grid=plan.grid,
+            spans=plan.spans,
+            renditions=renditions,
+            encoding=plan.encoding,
+            window=plan.window,
+            alone=alone and len(plan.spans) == 1,
+            opening=opening,
+            critical=fates.critical_qualities(self._job, plan),
+            paused=steps.paused,
+        )
+        short = len(plan.spans) < CHILD_FROM_SPANS
+        encoded = await (encode_list(steps, request) if short else self._children.run(request))
+        return encoded.missing

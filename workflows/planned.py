@@ -1,0 +1,70 @@
+"""A job's plan as it is now. What it decides is decided by a step, so it is in history, and the mirror knows of it."""
+
+import asyncio
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.probing import ProbeSteps
+    from contracts.media import SourceFacts, TranscodePlan
+    from contracts.states import JobKind
+    from contracts.steps import MakePlan, TranscodeRequest
+    from workflows import options
+    from workflows.stepping import Steps
+
+
+class Planned:
+    """Asks for the plan, and asks again when a rendition starts anew or some worker lacks an ffmpeg."""
+
+    def __init__(self, steps: Steps, job: TranscodeRequest, facts: SourceFacts) -> None:
+        self._steps, self._job, self._facts = steps, job, facts
+        self._asking = asyncio.Lock()  # sound and picture may both want to move
+        self._asked = 0
+        self._plan: TranscodePlan | None = None
+
+    @property
+    def plan(self) -> TranscodePlan:
+        assert self._plan is not None
+        return self._plan
+
+    async def choose(self) -> TranscodePlan:
+        """Plan the job, or go on with the plan of the one that it continues."""
+        job = self._job
+        self._plan = await self._ask(
+            MakePlan(
+                job_id=job.job_id,
+                video_id=job.video_id,
+                facts=self._facts,
+                qualities=job.qualities,
+                continues=job.plan,
+                same_output=job.resumes or job.kind is JobKind.RETRY,
+                keep=job.keep,
+            )
+        )
+        return self._plan
+
+    async def start_anew(self, names: tuple[str, ...]) -> TranscodePlan:
+        """Raise the generation of some renditions: what is stored of them is not to be used."""
+        return await self._again(anew=names)
+
+    async def find_builds(self, names: tuple[str, ...]) -> TranscodePlan:
+        """Move unfinished work to ffmpegs that are there, where the ones it was begun with are not."""
+        return await self._again(pending=names)
+
+    async def _again(self, *, anew: tuple[str, ...] = (), pending: tuple[str, ...] = ()) -> TranscodePlan:
+        async with self._asking:
+            self._asked += 1
+            request = MakePlan(
+                job_id=self._job.job_id,
+                video_id=self._job.video_id,
+                facts=self._facts,
+                continues=self.plan,
+                anew=anew,
+                pending=pending,
+                again=self._asked,
+            )
+            self._plan = await self._ask(request)
+            return self._plan
+
+    async def _ask(self, request: MakePlan) -> TranscodePlan:
+        return await self._steps.run(ProbeSteps.plan, request, options.PLAN, "choose qualities and frame grid")
