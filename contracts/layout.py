@@ -21,6 +21,8 @@ KNOWN_EXTENSIONS = frozenset(
 )
 
 _GENERATION = re.compile(r"\.(\d+)/$")
+_SOURCE = re.compile(r"uploads/(\d{1,18})(?:\.[a-z0-9]+)?")
+_REMUXED = re.compile(r"remuxed/\d+-(\d{1,18})\.mkv")
 _SEGMENT = re.compile(r"seg_(\d{5,})\.m4s$")
 
 
@@ -31,6 +33,18 @@ def source_key(video_id: VideoId, extension: str) -> ObjectKey:
 def remux_key(video_id: VideoId, job_id: JobId) -> ObjectKey:
     """Name the copy of a source that seeks badly. Not below `videos/`: what lies there is served."""
     return ObjectKey(f"{REMUXED}{video_id}-{job_id}.mkv")
+
+
+def source_video(key: str) -> int | None:
+    """Read out of a source's key whose it is; None for anything else."""
+    match = _SOURCE.fullmatch(key)
+    return int(match.group(1)) if match else None
+
+
+def remuxed_job(key: str) -> int | None:
+    """Read out of a copy's key which job made it; None for anything else."""
+    match = _REMUXED.fullmatch(key)
+    return int(match.group(1)) if match else None
 
 
 def video_prefix(slug: str) -> str:

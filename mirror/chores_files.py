@@ -126,6 +126,18 @@ async def end_purge(s: WriteSession, video_id: int) -> None:
         await add_event(s, Event("video.purged", None, f"“{slug}” was deleted for good.", fields))
 
 
+async def unknown_videos(s: AnySession, numbers: Sequence[int]) -> set[int]:
+    """Choose the numbers that no video has."""
+    known = await s.execute(select(Video.id).where(Video.id.in_(numbers)))
+    return set(numbers) - set(known.scalars())
+
+
+async def ended_jobs(s: AnySession, numbers: Sequence[int]) -> set[int]:
+    """Choose the numbers of jobs that have ended or are gone."""
+    running = await s.execute(select(Job.id).where(Job.id.in_(numbers), unfinished()))
+    return set(numbers) - set(running.scalars())
+
+
 async def forget_expired_uploads(s: WriteSession, *, limit: int) -> Sequence[str]:
     """Drop uploads whose time is over; give the keys whose bytes became no video.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
 from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
-from storage.scratch import Scratch, remove_abandoned
+from storage.scratch import HERE, Scratch, is_abandoned, lock, remove_abandoned
 from storage.store import ObjectFacts
 
 P = ParamSpec("P")
@@ -146,11 +146,13 @@ class LocalStore:
     @asynccontextmanager
     async def writer(self, key: str) -> AsyncIterator[LocalWriter]:
         target = self.path(key)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}{HERE}")
 
         def begin() -> IO[bytes]:
             target.parent.mkdir(parents=True, exist_ok=True)
-            return temporary.open("xb")
+            file = temporary.open("xb")
+            lock(file.fileno())
+            return file
 
         file = await _in_thread(begin)
         try:
@@ -204,7 +206,7 @@ class LocalStore:
                     if name.startswith("."):  # a write under way, or one whose writer was killed
                         with contextlib.suppress(FileNotFoundError):
                             path = Path(folder, name)
-                            if path.stat().st_mtime < oldest:
+                            if path.stat().st_mtime < oldest or is_abandoned(path):
                                 path.unlink()
                                 removed += 1
             return removed

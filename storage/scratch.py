@@ -7,6 +7,7 @@ that machines share, whose locks may not reach each other, another machine's scr
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -18,6 +19,10 @@ import uuid
 from pathlib import Path
 
 FOREIGN_S = 24 * 3600.0
+SETTLE_S = 5.0  # between making a file and locking it lie microseconds
+
+# Ends the name of a file that its writer on this machine keeps locked.
+HERE = f"-{hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]}"
 
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._+,-]")
 
@@ -84,22 +89,42 @@ def remove_abandoned(root: Path, *, limit: int) -> int:
     return removed
 
 
+def lock(handle: int) -> None:
+    """Lock a file for as long as it is open, where that is possible."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Tell a half-written file whose writer, on this machine, has died."""
+    if not path.name.endswith(HERE) or path.stat().st_mtime > time.time() - SETTLE_S:
+        return False
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
 def _locked(path: Path) -> int | None:
     """Make and lock a file; None when somebody took it for abandoned in between."""
-    lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(lock)
+        os.close(handle)
         path.unlink(missing_ok=True)
         return None
     except OSError:
         pass  # no locks on this file system: then nobody else gets one either
-    if os.fstat(lock).st_nlink == 0:
-        os.close(lock)
+    if os.fstat(handle).st_nlink == 0:
+        os.close(handle)
         return None
-    os.write(lock, socket.gethostname().encode())
-    return lock
+    os.write(handle, socket.gethostname().encode())
+    return handle
 
 
 def _is_ours_or_old(lock: int) -> bool:

@@ -56,7 +56,10 @@ class Store(Protocol):
         ...
 
     async def remove_unfinished(self, prefix: str, *, older_than_s: float) -> int:
-        """Remove half-written objects below a prefix that nobody has written to for so long, and count them."""
+        """Remove half-written objects below a prefix, and count them.
+
+        Those whose writer is known to be dead, and those that nobody has written to for so long.
+        """
         ...
 
     async def remove_abandoned(self, *, limit: int) -> int:

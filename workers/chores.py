@@ -32,7 +32,7 @@ def chores(client: Client, settings: Settings, database: Database, store: Store)
         DriftChore(database, client, outbox).mend_drift,
         ClaimsChore(database, client).release_expired_claims,
         WorkersChore(database, silent_s=settings.worker_offline_threshold_minutes * 60).mark_silent_workers,
-        ScratchChore(store).remove_scratch,
+        ScratchChore(database, store).remove_scratch,
         UploadsChore(database, store).remove_expired_uploads,
         OutputsChore(database, store, grace_s=settings.old_rendition_grace_seconds).remove_outputs,
         PurgingChore(database, store, retention_s=retention_s).purge_videos,

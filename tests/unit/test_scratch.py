@@ -7,11 +7,13 @@ import threading
 import time
 from pathlib import Path
 
+from storage.local import LocalStore
 from storage.scratch import Scratch, remove_abandoned
 
 OTHER = """
 import sys, time
 from pathlib import Path
+from storage.local import LocalStore
 from storage.scratch import Scratch
 here = Scratch(Path(sys.argv[1])).lend("job1-transcode")
 (here / "half.m4s").write_bytes(b"x")
@@ -82,3 +84,32 @@ def test_sweeping_beside_those_who_move_in_takes_nothing_from_them(tmp_path: Pat
         done.set()
         sweeper.join()
     assert left(tmp_path) == []
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from storage.local import LocalStore
+async def write():
+    async with LocalStore(Path(sys.argv[1])).writer("uploads/1.mp4") as writer:
+        await writer.write(b"x" * 10000000)
+        print("written", flush=True)
+        await asyncio.sleep(600)
+asyncio.run(write())
+"""
+
+
+async def test_half_an_upload_goes_when_its_writer_is_dead_and_not_before(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert writer.stdout is not None and writer.stdout.readline() == "written\n"
+        [half] = (tmp_path / "uploads").iterdir()
+        os.utime(half, (time.time() - 60,) * 2)
+        assert await store.remove_unfinished("uploads/", older_than_s=86400) == 0
+    finally:
+        writer.kill()
+        writer.communicate()
+    os.utime(half, (time.time() - 60,) * 2)
+    assert await store.remove_unfinished("uploads/", older_than_s=86400) == 1
+    assert left(tmp_path / "uploads") == []

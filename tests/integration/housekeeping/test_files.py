@@ -229,12 +229,27 @@ async def test_an_upload_whose_time_is_over_goes_with_its_bytes_unless_they_beca
     assert [u["id"] for u in await rows_of(database, "SELECT id FROM uploads")] == ["here"]
 
 
-async def test_half_an_upload_goes_after_a_day_and_one_under_way_stays(store: LocalStore) -> None:
+async def test_half_an_upload_goes_after_a_day_and_one_under_way_stays(database: Database, store: LocalStore) -> None:
     async with store.writer("uploads/1.mp4") as writer:
         await writer.write(b"half")
         stale = store.root / "uploads" / ".2.mp4.abc"
         stale.write_bytes(b"half")
         os.utime(stale, (time.time() - 2 * DAY,) * 2)
-        assert (await ScratchChore(store).remove_scratch(HOUSE)).count == 1
+        assert (await ScratchChore(database, store).remove_scratch(HOUSE)).count == 1
         await writer.commit()
     assert names(store) == ["uploads/1.mp4"]
+
+
+async def test_sources_without_a_video_and_copies_of_ended_jobs_go(database: Database, store: LocalStore) -> None:
+    video = await upload(database, "film")
+    ended = await upload(database, "ended")
+    await change(database, "UPDATE transcoding_jobs SET completed_at = now() WHERE id = :id", id=ended.job_id)
+    kept = ["uploads/notes.txt", video.request.source_key, f"remuxed/{video.video_id}-{video.job_id}.mkv"]
+    over = ["uploads/99999.mp4", "uploads/99998", f"remuxed/{ended.video_id}-{ended.job_id}.mkv", "remuxed/7-77777.mkv"]
+    await put(store, *kept, *over)
+    for key in (*kept, *over):
+        os.utime(store.path(key), (time.time() - 2 * DAY,) * 2)
+    fresh = ["uploads/99997.mp4", "remuxed/8-88888.mkv"]
+    await put(store, *fresh)  # an intake that has not written its rows yet; a storyboard that still reads
+    assert (await ScratchChore(database, store).remove_scratch(HOUSE)).count == len(over)
+    assert names(store) == sorted([*kept, *fresh])
