@@ -53,14 +53,16 @@ class PublishSteps:
 
         Safe to repeat: rows are upserted, and the manifests are built from the rows, so that renditions of
         earlier jobs which this one keeps stay listed. Each file is replaced whole: who plays the old stream
-        goes on playing it, since its segments are removed only after a grace.
+        goes on playing it, since its segments are removed only after a grace. The job's row is held meanwhile,
+        and of a job that has ended nothing is written: a late attempt cannot bring back what a newer job replaced.
         """
-        async with self._database.write() as session:
-            await writes.record_renditions(session, request.job_id, request.video_id, request.renditions, request.keep)
-        async with self._database.read() as session:
-            current = await reads.renditions(session, request.video_id)
         prefix = video_prefix(request.slug)
         master, mpd = ObjectKey(prefix + MASTER), ObjectKey(prefix + MPD)
-        await self._store.put_bytes(mpd, manifests.dash_manifest(current, prefix).encode())
-        await self._store.put_bytes(master, manifests.master_playlist(current, prefix).encode())
+        async with self._database.write() as session:
+            if await writes.record_renditions(
+                session, request.job_id, request.video_id, request.renditions, request.keep
+            ):
+                current = await reads.renditions(session, request.video_id)
+                await self._store.put_bytes(mpd, manifests.dash_manifest(current, prefix).encode())
+                await self._store.put_bytes(master, manifests.master_playlist(current, prefix).encode())
         return Published(master_key=master, mpd_key=mpd)

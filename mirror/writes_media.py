@@ -70,14 +70,15 @@ async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
 
 async def record_renditions(
     s: WriteSession, job_id: JobId, video_id: VideoId, whole: VerifiedRenditions, keep: tuple[str, ...] = ()
-) -> None:
+) -> bool:
     """Name the renditions that manifests are built from: those of this job, and those that it keeps.
 
-    Whatever else was there is no longer listed: another frame grid, or sound of another length, would not match.
+    False when the job had ended before, and then nothing changes. Whatever else was there is no longer listed:
+    another frame grid, or sound of another length, would not match.
     """
     job = await lock_job(s, job_id)
     if job is None or has_ended(job):
-        return
+        return False
     for video in whole.video:
         values = _video_row(job_id, video_id, video)
         put = insert(VideoQuality).values(values)
@@ -98,6 +99,7 @@ async def record_renditions(
     if not keep:  # who keeps something is on the same grid: subtitles that it failed to make anew still fit
         texts = delete(SubtitleRenditionRow).where(SubtitleRenditionRow.video_id == video_id)
         await s.execute(texts.where(SubtitleRenditionRow.track.not_in([text.track for text in whole.subtitles])))
+    return True
 
 
 SIZES = "size_bytes peak_bandwidth average_bandwidth"
