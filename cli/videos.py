@@ -96,8 +96,7 @@ def show(
         say(f"  {name:<9} {value}")
     now = Progress.model_validate(progress)
     say(f"  {'progress':<9} {line(now)}")
-    if now.last_error and video.status == VideoStatus.READY:
-        say(f"  {'last job':<9} {now.state}: {printable(now.last_error)}")
+    _say_last_job(video, now)
 
 
 def watch(
@@ -105,18 +104,27 @@ def watch(
     as_json: JsonOption = False,
     api: ApiOption = None,
 ) -> None:
-    """Follow one video to its end; exits 0 when it is ready, 1 when it failed."""
+    """Follow one video to its end; exits 0 when it is ready, 1 when it, or its retranscode, failed."""
 
-    async def look_on() -> tuple[str, Video]:
+    async def look_on() -> tuple[str, Video, Progress]:
         async with ApiClient.of(client_settings(), api) as client:
             await client.video(video_id)  # an unknown one is said at once
-            return client.url, await follow(client, video_id, display_for(as_json=as_json))
+            video = await follow(client, video_id, display_for(as_json=as_json))
+            return client.url, video, await client.read_progress(video_id)
 
-    url, video = asyncio.run(look_on())
+    url, video, end = asyncio.run(look_on())
     if not as_json:
         for name, value in facts_of(video, url):
             say(f"  {name:<9} {value}")
-    raise typer.Exit(0 if video.status == VideoStatus.READY else 1)
+        _say_last_job(video, end)
+    good = video.status == VideoStatus.READY and end.state not in ("failed", "cancelled")
+    raise typer.Exit(0 if good else 1)
+
+
+def _say_last_job(video: Video, progress: Progress) -> None:
+    """Say how a ready video's newest job ended, if badly: what is served is not of it."""
+    if video.status == VideoStatus.READY and progress.state in ("failed", "cancelled"):
+        say(f"  {'last job':<9} {progress.state}: {printable(progress.last_error or 'on request')}")
 
 
 def check_file(path: Path) -> None:

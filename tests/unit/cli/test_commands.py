@@ -100,3 +100,13 @@ def test_show_names_what_is_missing_and_why_the_last_job_failed(api: FakeApi) ->
 
     assert "1080p: ffmpeg crashed." in output
     assert "failed: No space left." in output
+
+
+def test_a_retranscode_that_fails_is_no_success_although_the_video_plays(api: FakeApi) -> None:
+    api.say("GET", "/api/videos/7", video())
+    api.say("GET", "/api/videos/7/progress", progress("ready", 40, state="failed", last_error="No space left."))
+
+    result = run.invoke(app, ["watch", "7"])
+
+    assert result.exit_code == 1
+    assert "failed: No space left." in result.output
