@@ -36,8 +36,13 @@ def short_clip(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 async def post(service: Service, path: str) -> httpx.Response:
+    """Command something; on a starved machine Temporal may not have heard it yet, and then asking again is right."""
     async with httpx.AsyncClient(timeout=30) as http:
-        return await http.post(service.url + path)
+        for _ in range(10):
+            answer = await http.post(service.url + path)
+            if answer.status_code != 503:
+                break
+        return answer
 
 
 def segments(service: Service, slug: str, folder: str) -> dict[str, int]:

@@ -13,14 +13,23 @@ from temporalio.worker import Worker
 from activities.ending import EndingSteps
 from activities.failures import FailureInterceptor
 from activities.removing import RemovalSteps
+from api import telling
 from contracts.queues import TaskQueue
 from runtime.joining import Joined
 from runtime.temporal import connect
 from storage.local import LocalStore
 from tests.integration.api.running import Api, TemporalServer, serving
 from tests.integration.commands.story import registered
+from workflows import starting
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine Temporal may take longer than a person would wait; here nobody waits."""
+    monkeypatch.setattr(telling, "TELL_S", 60.0)
+    monkeypatch.setattr(starting, "START_S", 60.0)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from runtime.temporal import connect
 from tests.integration.api.running import Api, serving
 from tests.integration.commands.story import events, in_state, job_row, upload
 from tests.support.eventually import eventually
+from workflows import starting
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
 
@@ -73,7 +74,7 @@ async def test_a_command_that_nobody_hears_is_noted_and_carried_out_when_somebod
     async def is_told() -> bool:
         return (await job_row(quiet_api, made.job_id))["command_at"] is None
 
-    monkeypatch.setattr(telling, "TELL_S", 30.0)
+    monkeypatch.setattr(telling, "TELL_S", 60.0)
     async with workflows_run(quiet_api):
         await eventually(is_told, within=60)
     handle = quiet_api.temporal.get_workflow_handle(made.workflow_id)
@@ -85,8 +86,9 @@ _UPDATED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED
 
 
 async def test_with_temporal_away_what_it_never_had_is_commanded_in_the_row_alone(
-    database_url: str, tmp_path: Path
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(starting, "START_S", 1.0)
     async with serving(database_url, tmp_path / "storage") as lonely:
         made = await upload(lonely)
         for name, state in (("pause", "paused"), ("resume", "unclaimed"), ("pause", "paused")):
