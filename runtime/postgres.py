@@ -83,6 +83,7 @@ class EmbeddedPostgres:
             argv=self._as_owner(argv, signal.SIGINT),
             prepare=self.prepare,
             ready=self.is_ready,
+            stuck=self.is_shutting_down,
             stop_signal=signal.SIGINT,  # "fast": SIGTERM would wait for every client to leave by itself
             stop_within_s=15.0,
         )
@@ -105,20 +106,33 @@ class EmbeddedPostgres:
     async def is_ready(self) -> bool:
         """Tell whether the server takes our password and answers; a port that is open is not enough."""
         try:
-            connection = await asyncpg.connect(
-                host="127.0.0.1",
-                port=self.port,
-                user=ROLE,
-                password=self._secrets.database_password,
-                database=DATABASE,
-                timeout=5,
-                ssl=False,
-            )
+            await self._knock()
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return False
+        return True
+
+    async def is_shutting_down(self) -> bool:
+        """Tell a server that lets nobody in and waits for those who are: after a SIGTERM, as long as pools live."""
+        try:
+            await self._knock()
+        except asyncpg.CannotConnectNowError as error:
+            return "shutting down" in str(error)
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            pass
+        return False
+
+    async def _knock(self) -> None:
+        connection = await asyncpg.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=ROLE,
+            password=self._secrets.database_password,
+            database=DATABASE,
+            timeout=5,
+            ssl=False,
+        )
         with contextlib.suppress(Exception):  # it has answered; how we part does not matter
             await connection.close(timeout=2)
-        return True
 
     async def _initdb(self, data: Path, password_file: Path) -> None:
         argv = (

@@ -20,6 +20,7 @@ log = structlog.stdlib.get_logger(__name__)
 LONGEST_BACKOFF_S = 30.0
 CRASHES_TO_GIVE_UP = 5
 CRASH_WINDOW_S = 60.0
+LOOK_EVERY_S = 5.0
 
 Echo = Callable[[str, str], None]  # the child's name and one line of its output
 
@@ -34,6 +35,8 @@ class Program:
     prepare: Callable[[], Awaitable[None]] | None = None  # before every start
     ready: Callable[[], Awaitable[bool]] | None = None  # asked until it says yes; None: ready once it runs
     ready_within_s: float = 60.0
+    # Asked now and then once it was ready: it runs, and will never again do what it is for. Twice yes is a restart.
+    stuck: Callable[[], Awaitable[bool]] | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 10.0
     backoff_s: float = 1.0  # before the first restart; doubles from there
@@ -150,17 +153,19 @@ class Child:
         ending = asyncio.create_task(process.wait())
         stopping = asyncio.create_task(self._stopping.wait())
         becoming_ready = asyncio.create_task(self._become_ready())
+        getting_stuck = asyncio.create_task(self._get_stuck())
         try:
             await asyncio.wait({ending, stopping, becoming_ready}, return_when=asyncio.FIRST_COMPLETED)
             if becoming_ready.done() and not becoming_ready.result():
                 await self._end(process)
                 return f"was not ready within {self.program.ready_within_s:g} s"
-            await asyncio.wait({ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ending, stopping, getting_stuck}, return_when=asyncio.FIRST_COMPLETED)
+            stuck = getting_stuck.done()
             if not ending.done():
                 await self._end(process)
-            return _how(await ending)
+            return f"was stuck and {_how(await ending)}" if stuck else _how(await ending)
         finally:
-            for task in (ending, stopping, becoming_ready):
+            for task in (ending, stopping, becoming_ready, getting_stuck):
                 task.cancel()
             if process.returncode is None:  # only when we are cancelled ourselves
                 kill_group(process.pid)
@@ -177,6 +182,14 @@ class Child:
                 return False
         self._ready.set()
         return True
+
+    async def _get_stuck(self) -> None:
+        """Return when it was ready and is stuck; for most programs that is never."""
+        await self._ready.wait()
+        times = 0
+        while times < 2:
+            await asyncio.sleep(LOOK_EVERY_S)
+            times = times + 1 if self.program.stuck and await self.program.stuck() else 0
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         with contextlib.suppress(ProcessLookupError):

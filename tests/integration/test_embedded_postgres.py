@@ -68,6 +68,23 @@ async def test_a_bad_password_is_refused_and_the_role_is_no_superuser(tmp_path: 
         )
 
 
+async def test_one_that_was_told_to_wait_for_its_clients_is_back_although_they_stay(tmp_path: Path) -> None:
+    """SIGTERM is Postgres's "smart" shutdown: it lets nobody in, and pools never leave by themselves."""
+    async with embedded_postgres(tmp_path) as postgres:
+        first = postmaster(postgres)
+        pool = await asyncpg.connect(postgres.url.replace("+asyncpg", ""), timeout=5)
+        os.kill(first, signal.SIGTERM)
+
+        async def answers_anew() -> bool:
+            try:
+                return await query(postgres, "SELECT 42") == 42 and postmaster(postgres) != first
+            except (OSError, asyncpg.PostgresError):
+                return False
+
+        await eventually(answers_anew, within=60)
+        pool.terminate()
+
+
 async def test_a_killed_postmaster_is_back_within_seconds_on_the_same_port(tmp_path: Path) -> None:
     async with embedded_postgres(tmp_path) as postgres:
         await query(postgres, "CREATE TABLE kept AS SELECT 42 AS answer")
