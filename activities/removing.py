@@ -23,6 +23,7 @@ class RemovalSteps:
         async with self._database.read() as session:
             current = await reads.renditions(session, request.video_id)
         named = {video.prefix for video in current.video} | {audio.prefix for audio in current.audio}
+        named |= {text.prefix for text in current.subtitles}
         output = f"{video_prefix(request.slug)}{request.output}/"
         folders = {
             f"{output}{rest.partition('/')[0]}/"

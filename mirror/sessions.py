@@ -9,7 +9,7 @@ from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
 CONNECT_TIMEOUT_S = 5.0
-FROZEN_MS = 15_000  # writes are short: a transaction in which nobody speaks for so long has lost its speaker
+FROZEN_MS = 60_000  # writes are short: a transaction in which nobody speaks for so long has lost its speaker
 COMMAND_TIMEOUT_S = 30.0  # a server that vanished without a word must not hold a caller for ever
 
 

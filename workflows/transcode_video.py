@@ -12,31 +12,23 @@ from temporalio.exceptions import (
 )
 
 with workflow.unsafe.imports_passed_through():
-    from activities.ending import EndingSteps
     from activities.probing import ProbeSteps
-    from activities.publishing import ManifestSteps, PublishSteps
-    from activities.removing import RemovalSteps
     from activities.verifying import VerifySteps
     from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
     from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
-    from contracts.states import VideoStatus
+    from contracts.states import JobKind, VideoStatus
     from contracts.steps import (
         EncodedAudio,
-        FailJob,
-        Finalize,
         MissingRendition,
         Probe,
-        Publish,
-        RemovePartial,
         SetPriority,
         TranscodeRequest,
         TranscodeResult,
         VerifiedRenditions,
         VerifyRenditions,
-        WriteManifests,
     )
-    from workflows import copying, fates, options, sides
+    from workflows import copying, ends, fates, options, sides
     from workflows.children import Children
     from workflows.encode_list import TranscodeList
     from workflows.picture import Picture
@@ -148,50 +140,11 @@ class TranscodeVideo:
         self._over = True
         self._say("publishing")
         # From here on a cancel comes too late: half a flip would be worse than either stream.
-        result = await uninterrupted(self._publish(plan, renditions))
+        missing, notes = tuple(self._missing.values()), tuple(self._notes)
+        result = await uninterrupted(ends.publish(self._steps, self._job, plan, renditions, missing, notes))
         self._say("ready", VideoStatus.READY)
         await sides.storyboard(self._steps, self._job, facts, plan)
         return result
-
-    async def _publish(self, plan: TranscodePlan, renditions: VerifiedRenditions) -> TranscodeResult:
-        """Put the whole stream in its place, then say so."""
-        job = self._job
-        await self._steps.run(
-            ManifestSteps.write_manifests,
-            WriteManifests(
-                job_id=job.job_id, video_id=job.video_id, slug=job.slug, grid=plan.grid, renditions=renditions
-            ),
-            options.MANIFESTS,
-            "write a playlist per rendition",
-        )
-        await self._steps.run(
-            PublishSteps.publish,
-            Publish(job_id=job.job_id, video_id=job.video_id, slug=job.slug, renditions=renditions, keep=job.keep),
-            options.PUBLISH,
-            "put master.m3u8 and manifest.mpd in place",
-        )
-        qualities, missing = tuple(r.quality for r in renditions.video), tuple(self._missing.values())
-        await self._steps.run(
-            EndingSteps.finalize,
-            Finalize(
-                job_id=job.job_id,
-                video_id=job.video_id,
-                duration_s=plan.grid.duration_s,
-                qualities=qualities,
-                missing=missing,
-                notes=tuple(self._notes),
-            ),
-            options.ENDING,
-            "write that the video is ready",
-        )
-        return TranscodeResult(
-            video_id=job.video_id,
-            job_id=job.job_id,
-            status=VideoStatus.READY,
-            qualities=qualities,
-            duration_s=plan.grid.duration_s,
-            missing=missing,
-        )
 
     async def _encode(self, facts: SourceFacts, planned: Planned) -> VerifiedRenditions:
         """Make thumbnail, sound and every span of every quality side by side, then check the whole."""
@@ -259,32 +212,20 @@ class TranscodeVideo:
 
     async def _cancelled(self) -> None:
         """Remove what was made, then say that it was cancelled: only then may another job of this video begin."""
-        job = self._job
         self._over = True
         self._say("cancelled: removing what was made")
-        remove = RemovePartial(job_id=job.job_id, video_id=job.video_id, slug=job.slug, output=job.output)
-        try:
-            await uninterrupted(
-                self._steps.run(RemovalSteps.remove_partial, remove, options.REMOVE, "remove what was made")
-            )
-        except ActivityError as error:
-            # Housekeeping removes what no row names; a job that cannot end would be worse.
-            workflow.logger.warning("not everything was removed: %s", reason(error).sentence)
+        await ends.remove(self._steps, self._job)
         await self._fail(CANCELLED, workflow.cancellation_reason() or "The job was cancelled.")
 
     async def _fail(self, code: str, sentence: str, failed_step: str = "") -> None:
-        """Write the unhappy end, also while the workflow itself is being cancelled."""
-        job = self._job
         self._over = True
         self._say(f"failed: {sentence}", VideoStatus.FAILED)
-        request = FailJob(
-            job_id=job.job_id, video_id=job.video_id, code=code, sentence=sentence, failed_step=failed_step
-        )
-        # A cancel that comes meanwhile must not leave the job without an end.
-        await uninterrupted(self._steps.run(EndingSteps.fail_job, request, options.ENDING, "write how the job ended"))
+        await ends.fail(self._steps, self._job, code, sentence, failed_step)
 
     def _say(self, status: str, video_status: VideoStatus | None = None) -> None:
         self._status = status
         workflow.set_current_details(status)
         if video_status is not None:
+            if self._job.keep or self._job.kind is JobKind.RETRANSCODE:
+                video_status = VideoStatus.READY  # it streams throughout, whatever becomes of this job
             workflow.upsert_search_attributes([VIDEO_STATUS.value_set(video_status)])

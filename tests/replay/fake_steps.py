@@ -130,7 +130,7 @@ GONE = PLAN.model_copy(
 PLANS = {"gone": GONE, "partial": TWO_TRACKS, "paused lists": LONG, "cancelled lists": LONG, "lists": LONG}
 
 
-def _whole(planned: PlannedRendition) -> VideoRendition:
+def whole(planned: PlannedRendition) -> VideoRendition:
     return VideoRendition(
         quality=planned.quality,
         prefix=f"videos/x/r1/{planned.quality}/",
@@ -283,7 +283,7 @@ class FakeSteps:
         if self.story == "anew" and request.again:
             broken = None
         return VerifiedRenditions(
-            video=tuple(_whole(r) for r in request.plan.renditions if r.quality != broken),
+            video=tuple(whole(r) for r in request.plan.renditions if r.quality != broken),
             broken=(BrokenRendition(quality=broken, sentence=f"{broken} is not whole."),) if broken else (),
         )
 
