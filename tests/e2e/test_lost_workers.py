@@ -5,11 +5,7 @@ import contextlib
 import hashlib
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +14,12 @@ import pytest
 
 from media.tools import Toolbox
 from tests.e2e.conftest import make_clip
-from tests.e2e.service import QUICK, ROOT, Service
+from tests.e2e.service import QUICK, Service
+from tests.e2e.victim import VICTIM, Held, attempts, encoding_victim
 from tests.support.counting import CountingFfmpeg
 from tests.support.eventually import eventually
 
 HEARTBEAT_S = 10
-VICTIM = "victim"
 
 
 @pytest.fixture(scope="module")
@@ -56,67 +52,6 @@ def lone_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> It
     assert code == 0 and left == []
 
 
-@dataclass
-class Held:
-    """A video whose one span the victim holds; its first segment is stored."""
-
-    process: subprocess.Popen[bytes]
-    job_id: int
-    video_id: int
-    slug: str
-    step_key: str
-
-
-@asynccontextmanager
-async def encoding_victim(service: Service, source: Path, title: str) -> AsyncIterator[Held]:
-    environment = service.environment | {"VLOG_WORKER_NAME": VICTIM, "VLOG_LOG_FILES": "false"}
-    with (service.home.parent / "victim.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "workers", "--pool", "cpu"], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
-    try:
-        await eventually(lambda: _registered(service), within=90)
-        created = await service.upload(source, title=title)
-        found: list[str] = []
-
-        async def begun() -> bool:
-            rows = await service.query(
-                "SELECT step_key, first_segment FROM job_steps WHERE job_id = $1 AND step = 'transcode'"
-                " AND worker_name = $2 AND outcome = 'running'",
-                created["job_id"],
-                VICTIM,
-            )
-            folder = service.storage / "videos" / created["slug"] / "r1" / "180p"
-            found.extend(r["step_key"] for r in rows if (folder / f"seg_{r['first_segment']:05d}.m4s").exists())
-            return bool(found)
-
-        await eventually(begun, within=90, every=0.1)
-        yield Held(process, created["job_id"], created["video_id"], created["slug"], found[0])
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-        process.wait(30)
-
-
-async def _registered(service: Service) -> bool:
-    rows = await service.query(
-        "SELECT 1 FROM workers WHERE worker_name = $1 AND status IN ('active', 'idle')"
-        " AND last_heartbeat > now() - interval '5 seconds'",
-        VICTIM,
-    )
-    return bool(rows)
-
-
-async def _attempts(service: Service, held: Held) -> list[Any]:
-    return await service.query(
-        "SELECT generation, attempt, tries, outcome, error_code, worker_name, started_at, finished_at FROM job_steps"
-        " WHERE job_id = $1 AND step_key = $2 ORDER BY generation, attempt",
-        held.job_id,
-        held.step_key,
-    )
-
-
 async def test_a_killed_workers_step_runs_again_elsewhere_within_twenty_seconds(
     lone_service: Service, source: Path
 ) -> None:
@@ -125,7 +60,7 @@ async def test_a_killed_workers_step_runs_again_elsewhere_within_twenty_seconds(
         killed_at = datetime.now(UTC)
         video = await lone_service.ended(held.video_id, within=120)
         assert video["status"] == "ready"
-    first, second = await _attempts(lone_service, held)
+    first, second = await attempts(lone_service, held)
     assert (first["outcome"], first["worker_name"]) == ("lost", VICTIM)
     assert (second["attempt"], second["outcome"]) == (2, "completed") and second["worker_name"] != VICTIM
     took = second["started_at"] - killed_at
@@ -147,7 +82,7 @@ async def test_a_zombie_that_wakes_up_late_changes_no_row_and_no_byte(lone_servi
 
         async def is_itself_again() -> bool:
             """It has noticed: the step is given up, its scratch is gone, and it tells of itself again."""
-            left = list((service.storage / "scratch").glob(f"job{held.job_id}-*"))
+            left = list((service.storage / "scratch").glob(f"*/job{held.job_id}-*"))
             heard = await service.query(
                 "SELECT 1 FROM workers WHERE worker_name = $1 AND last_heartbeat > $2 AND current_job_id IS NULL",
                 VICTIM,
@@ -207,7 +142,7 @@ async def test_a_worker_told_twice_to_stop_hands_back_at_once_and_costs_no_attem
         assert not _encoders_of(held.process.pid, held.job_id)
         video = await lone_service.ended(held.video_id, within=120)
         assert video["status"] == "ready"
-    first, second = await _attempts(lone_service, held)
+    first, second = await attempts(lone_service, held)
     assert (first["outcome"], first["error_code"], first["worker_name"]) == ("partial", "DRAINED", VICTIM)
     assert (second["generation"], second["attempt"], second["outcome"]) == (1, 1, "completed")
     events = await lone_service.get(f"/api/jobs/{held.job_id}/events")
