@@ -42,7 +42,8 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
         # Film in an interlaced stream is marked as whole pictures, and stays untouched.
         only = "interlaced" if video.codec in _FLAGGED else "all"
         yield "bwdif", {"mode": "send_field" if encoding.field_rate else "send_frame", "deint": only}
-    rate: dict[str, str | int] = {"fps": str(grid.frame_rate), "round": "near"}
+    # pass: a last picture that is said to be shorter than half a tick is shown all the same, for a tick.
+    rate: dict[str, str | int] = {"fps": str(grid.frame_rate), "round": "near", "eof_action": "pass"}
     if first_frame == 0:
         # Fill from 0 when the first picture comes late. After a seek this would fill from 0 as well.
         rate["start_time"] = 0

@@ -1,6 +1,5 @@
 """Chart videos of every kind, made once per session by whichever ffmpeg has the encoder. None is committed."""
 
-import struct
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,17 +73,3 @@ class Charts:
         done = subprocess.run(argv, input=given or b"", capture_output=True, timeout=60)
         assert done.returncode == 0 and part.stat().st_size, done.stderr.decode(errors="replace")[-600:]
         part.rename(to)
-
-
-def with_clap(movie: bytes, width: int, height: int, right: int, down: int) -> bytes:
-    """Put a clean aperture into an MP4 whose index stands at its end: no offset changes, only sizes."""
-    numbers = (width, 1, height, 1, right, 1, down, 1)
-    clap = struct.pack(">I4s8i", 40, b"clap", *numbers)
-    entry = movie.index(b"avc1", movie.rindex(b"moov")) - 4
-    at = entry + int.from_bytes(movie[entry : entry + 4], "big")
-    changed = bytearray(movie[:at] + clap + movie[at:])
-    for kind in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"avc1"):
-        box = movie.index(kind, movie.rindex(b"moov")) - 4
-        size = int.from_bytes(movie[box : box + 4], "big")
-        changed[box : box + 4] = (size + len(clap)).to_bytes(4, "big")
-    return bytes(changed)

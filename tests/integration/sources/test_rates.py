@@ -1,13 +1,13 @@
 """Every picture once, in order, at its own rate: constant, variable, interlaced, too fast, too slow."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 from tests.integration.sources.conftest import Judge
 from tests.support import chart
 from tests.support.charts import X264, Charts, yuv
+from tests.support.kinds import interlaced, variable
 
 OFF = 3  # of 255
 
@@ -35,7 +35,7 @@ async def test_more_than_sixty_a_second_are_thinned_evenly(
 
 @pytest.mark.parametrize("first", ["top", "bottom"])
 async def test_each_field_of_interlaced_video_becomes_a_picture(charts: Charts, judge: Judge, first: str) -> None:
-    out = await judge(_interlaced(charts, first))
+    out = await judge(interlaced(charts, first))
     assert out.facts.video.field_order == {"top": "tt", "bottom": "bb"}[first]
     assert out.plan.grid.frame_rate.fraction == 50
     assert out.numbers == list(range(100)) and out.corners == {chart.UPRIGHT} and out.off() <= OFF
@@ -43,7 +43,7 @@ async def test_each_field_of_interlaced_video_becomes_a_picture(charts: Charts, 
 
 
 async def test_a_span_of_interlaced_video_begins_at_its_own_field(charts: Charts, judge: Judge) -> None:
-    out = await judge(_interlaced(charts, "top"), first_segment=1)
+    out = await judge(interlaced(charts, "top"), first_segment=1)
     assert out.numbers == list(range(50, 100))
 
 
@@ -57,13 +57,6 @@ async def test_whole_pictures_in_an_interlaced_stream_stay_whole(charts: Charts,
     joined.write_bytes(studio.read_bytes() + film.read_bytes())
     out = await judge(charts.again("studio_and_film.mp4", joined, "-c", "copy", before=("-framerate", "25")))
     assert out.numbers == [*range(50), *(number for number in range(50, 75) for _ in range(2))]
-
-
-def _interlaced(charts: Charts, first: str) -> Path:
-    scan = {"top": "tff", "bottom": "bff"}[first]
-    coded = [*X264, "-flags", "+ildct+ilme", "-x264-params", f"{scan}=1"]
-    weave = f"{yuv()},interlace=scan={scan}:lowpass=off"
-    return charts.make(f"interlaced_{scan}.mp4", *coded, rate="50", numbers=range(100), pictures=weave)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +75,7 @@ def _interlaced(charts: Charts, first: str) -> Path:
 async def test_a_variable_rate_loses_no_picture(
     charts: Charts, judge: Judge, name: str, seconds: list[float], becomes: str
 ) -> None:
-    out = await judge(_variable(charts, f"{name}.mp4", seconds))
+    out = await judge(variable(charts, f"{name}.mp4", seconds))
     assert out.facts.video.variable_rate
     assert out.plan.grid.frame_rate.fraction == Fraction(becomes)
     assert "variable frame rate" in out.note
@@ -92,7 +85,7 @@ async def test_a_variable_rate_loses_no_picture(
 async def test_a_clock_that_jitters_is_still_a_constant_rate(charts: Charts, judge: Judge) -> None:
     # Each picture up to 8 ms early or late, as cameras of phones write them.
     seconds = [max(0, n / 30 + (n * 7 % 9 - 4) / 500) for n in range(60)]
-    out = await judge(_variable(charts, "jitter.mp4", seconds, last_ms=33))
+    out = await judge(variable(charts, "jitter.mp4", seconds, last_ms=33))
     assert out.plan.grid.frame_rate.fraction == 30
     assert out.numbers == list(range(60))
 
@@ -100,7 +93,7 @@ async def test_a_clock_that_jitters_is_still_a_constant_rate(charts: Charts, jud
 async def test_pictures_too_short_to_be_seen_are_left_out_and_counted(charts: Charts, judge: Judge) -> None:
     # Every fifth is followed by another after 2 ms: no screen shows both.
     seconds = sorted([n / 25 for n in range(50)] + [n / 25 + 0.002 for n in range(0, 50, 5)])
-    out = await judge(_variable(charts, "crowded.mp4", seconds))
+    out = await judge(variable(charts, "crowded.mp4", seconds))
     assert out.facts.video.crowded == 10 and "10 pictures that are shown too shortly" in out.note
     assert len(set(out.numbers)) == 50 and out.numbers == sorted(out.numbers, key=lambda number: number or 0)
 
@@ -110,15 +103,6 @@ def _in_their_time(numbers: list[int | None], seconds: list[float], rate: Fracti
     assert list(dict.fromkeys(numbers)) == list(range(len(seconds)))
     for number, second in enumerate(seconds):
         assert abs(numbers.index(number) / rate - second) <= Fraction(1, 2) / rate + Fraction(1, 1000)
-
-
-def _variable(charts: Charts, name: str, seconds: list[float], last_ms: int = 1) -> Path:
-    """Give picture n of the chart the n-th time, in milliseconds."""
-    times = "+".join(f"eq(N,{n})*{round(second * 1000)}" for n, second in enumerate(seconds))
-    timing = f"settb=1/1000,setpts='{times}'"
-    codec = [*X264, "-fps_mode", "passthrough", "-enc_time_base", "1:1000", "-video_track_timescale", "1000"]
-    codec += ["-bsf:v", f"setts=duration={last_ms}"]
-    return charts.make(name, *codec, rate="1000", numbers=range(len(seconds)), pictures=f"{yuv()},{timing}")
 
 
 @pytest.mark.parametrize("name", ["still.mp4", "still.mkv"])
