@@ -71,8 +71,6 @@ def to_largest(video: VideoFacts, encoding: Encoding, width: int, height: int) -
     lying = (height, width) if video.rotation in (90, 270) else (width, height)
     yield from colour.to_bt709(video, encoding, *lying)
     yield from _TURNS[-video.rotation % 360, video.mirrored]
-    # Else the matrix is written into the file as well, and players turn the picture once more.
-    yield "sidedata", {"mode": "delete", "type": "DISPLAYMATRIX"}
     yield "setsar", {"sar": "1"}
     # 4:2:0 in 8 bits: the one layout that every browser decodes.
     yield "format", {"pix_fmts": "yuv420p"}

@@ -24,9 +24,8 @@ def tool(name: str = "first", **capabilities: frozenset[str]) -> Ffmpeg:
 def plain_filters() -> frozenset[str]:
     """What any video may need but the mapping of HDR: filters that come with every ffmpeg."""
     grid = Grid(frame_rate=FrameRate(num=30), frames=1, segment_frames=1)
-    return filters_needed(video(), grid, Encoding(deinterlace=True)) | sound_filters_needed(
-        track(channels=6, layout="5.1")
-    )
+    seen = filters_needed(video(), grid, Encoding(deinterlace=True)) | {"sidedata"}
+    return seen | sound_filters_needed(track(channels=6, layout="5.1"))
 
 
 def toolbox(*tools: Ffmpeg) -> Toolbox:
