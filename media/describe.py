@@ -60,7 +60,7 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
     nominal = (
         constant
         or pictures.steady_rate()
-        or pictures.own_rate
+        or _untimed_rate(stream, pictures)
         or rates.parse(stream.get("r_frame_rate"))
         or average
         or Fraction(25)
@@ -101,6 +101,12 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
         keyframe_gap_s=round(pictures.keyframe_gap_s, 6),
         seekable=bool(_SEEKS_WELL & set(format_name.split(","))),
     )
+
+
+def _untimed_rate(stream: Stream, pictures: PacketScan) -> Fraction | None:
+    """Tell the rate of pictures without times: fields counted as pictures, or an AVI's ticks, are faster than they."""
+    told = [rate for rate in (pictures.own_rate, rates.parse(stream.get("r_frame_rate"))) if rate]
+    return min(told) if pictures.own_rate else None
 
 
 def _is_untimed(stream: Stream, pictures: PacketScan) -> bool:

@@ -58,7 +58,14 @@ TABLE = (
     Finding(
         EncoderOutOfMemory,
         "The encoder ran out of memory.",
-        ("Cannot allocate memory", "malloc of size", "std::bad_alloc", "Resource temporarily unavailable"),
+        (
+            "Cannot allocate memory",
+            "Could not allocate memory",
+            "Decoding error: Out of memory",
+            "malloc of size",
+            "std::bad_alloc",
+            "Resource temporarily unavailable",
+        ),
     ),
     # About the command itself: the same command will be refused again.
     Finding(

@@ -17,7 +17,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 import structlog
 
-from contracts.errors import EncoderCrashed, EncoderStalled, VlogError
+from contracts.errors import EncoderCrashed, EncoderOutOfMemory, EncoderStalled, VlogError
 from media.diagnosis import diagnose
 from media.patience import Patience
 from media.progress import Progress, Reports
@@ -33,6 +33,8 @@ _GRACE_S = 30.0
 # knows what it needs says so; this is enough to decode the largest picture we take.
 MEMORY_BYTES = 8 << 30
 _ASK_S = 5.0
+_REFUSED_MEMORY = (b"Out of memory", b"Cannot allocate memory", b"Could not allocate memory")
+_MOST_REFUSALS = 200
 
 
 class _Tail:
@@ -40,13 +42,21 @@ class _Tail:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._kept = b""
+        self._refusals = 0
+        self.starved = False
         # The folders of this machine are nobody's business; the file's own name helps.
         paths = {word.removeprefix("file:") for word in argv if word.removeprefix("file:").startswith("/")}
         self._folders = sorted({os.path.dirname(path) + "/" for path in paths} - {"/"}, key=len, reverse=True)
 
-    async def drain(self, stream: asyncio.StreamReader) -> None:
+    async def drain(self, stream: asyncio.StreamReader, group: int) -> None:
         while chunk := await stream.read(_CHUNK):
             self._kept = (self._kept + chunk)[-TAIL_BYTES:]
+            self._refusals += sum(chunk.count(words) for words in _REFUSED_MEMORY)
+            if self._refusals > _MOST_REFUSALS and not self.starved:
+                # ffmpeg 8 asks for ever, at full speed, and never comes to an end.
+                self.starved = True
+                with suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
 
     def __str__(self) -> str:
         text = self._kept.decode("utf-8", "replace").replace("\0", "")
@@ -114,7 +124,7 @@ async def _started(
     except OSError as error:
         raise EncoderCrashed("The encoder could not be started.", detail=str(error)) from error
     assert process.stdout is not None and process.stderr is not None
-    drained = asyncio.create_task(tail.drain(process.stderr))
+    drained = asyncio.create_task(tail.drain(process.stderr, process.pid))
     try:
         yield process, process.stdout, tail
         await asyncio.wait_for(drained, _GRACE_S)
@@ -142,6 +152,8 @@ async def _buried(process: Process, stdout: asyncio.StreamReader, drained: async
 def _failure(argv: Sequence[str], code: int, tail: _Tail) -> VlogError:
     said = str(tail)
     detail = f"exit code {code}: {os.path.basename(argv[0])}\n{said}"
+    if tail.starved:
+        return EncoderOutOfMemory("The encoder ran out of memory.", detail=detail)
     return diagnose(code, said, detail)
 
 

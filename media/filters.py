@@ -48,9 +48,10 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
         # Fill from 0 when the first picture comes late. After a seek this would fill from 0 as well.
         rate["start_time"] = 0
     yield "fps", rate
-    # The last picture's length is a guess in many containers: the grid may come out one short. Two spare copies
-    # of the last picture, cut off again when they are not needed, make the count certain.
-    yield "tpad", {"stop_mode": "clone", "stop": 2}
+    # The last picture's length is a guess in many containers: the grid may come out one short. And where a file was
+    # cut off, pictures at the end lack those they are made from. A second of copies of the last picture, cut off
+    # again when they are not needed, makes the count certain; more would hide a seek that went astray.
+    yield "tpad", {"stop_mode": "clone", "stop": max(2, round(grid.frame_rate.fraction))}
     # By pictures, never by seconds: at half a picture seconds round either way.
     yield "trim", {"start_pts": first_frame, "end_pts": first_frame + frames}
 

@@ -1,6 +1,7 @@
 """Read the time of every picture and sound once, without decoding, in constant memory: counted, not declared."""
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -185,15 +186,24 @@ class SoundScan:
             return  # no times; the count is what matters
 
 
-async def scan(chunks: AsyncIterator[bytes], streams: Mapping[int, PacketScan | SoundScan]) -> None:
-    """Feed ffprobe's output, `stream_index,pts_time,duration_time,flags`, to the scans of its streams."""
+async def scan(
+    chunks: AsyncIterator[bytes], streams: Mapping[int, PacketScan | SoundScan], whole_bytes: float = math.inf
+) -> None:
+    """Feed ffprobe's output, `stream_index,pts_time,duration_time,pos,flags`, to the scans of its streams.
+
+    What lies beyond `whole_bytes` was never written: the container's index names it all the same.
+    """
     rest = b""
     by_name = {str(index): found for index, found in streams.items()}
 
     def see(line: bytes) -> None:
-        index, _, words = line.decode("ascii", "replace").partition(",")
-        if found := by_name.get(index):
-            found.see(words)
+        index, _, rest = line.decode("ascii", "replace").partition(",")
+        pts, _, rest = rest.partition(",")
+        duration, _, rest = rest.partition(",")
+        position, _, flags = rest.partition(",")
+        found = by_name.get(index)
+        if found and not (position.isdigit() and int(position) >= whole_bytes):
+            found.see(f"{pts},{duration},{flags}")
 
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

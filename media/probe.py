@@ -116,7 +116,10 @@ def _ffprobe(tools: Toolbox, limits: Limits) -> list[str]:
 async def _scan(
     tools: Toolbox, path: Path, size_bytes: int, video: dict[str, Any], sound: dict[int, SoundScan], limits: Limits
 ) -> PacketScan:
-    fields = "packet=stream_index,pts_time,duration_time,flags"
+    fields = "packet=stream_index,pts_time,duration_time,pos,flags"
+    # Zeros are pictures only where nothing is compressed: black ones.
+    raw = video.get("codec_name") == "rawvideo"
+    whole_bytes = size_bytes if raw else await asyncio.to_thread(sniff.written_bytes, path)
     argv = [*_ffprobe(tools, limits), "-show_entries", fields, "-of", "csv=p=0"]
     if not sound:
         argv += ["-select_streams", str(video["index"])]
@@ -129,7 +132,7 @@ async def _scan(
     )
     try:
         async with aclosing(reading) as chunks:
-            await scan(chunks, {**sound, int(video["index"]): pictures})
+            await scan(chunks, {**sound, int(video["index"]): pictures}, whole_bytes)
     except (EncoderStalled, EncoderOutOfMemory, StorageUnavailable) as error:
         raise _refusal(error, limits) from error
     except VlogError as error:

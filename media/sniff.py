@@ -29,6 +29,8 @@ FORMATS = (
 SAFE_INPUT = {"protocol_whitelist": "file", "format_whitelist": FORMATS}
 
 _HEAD = 1 << 14
+_STRETCH = 1 << 20
+_FEW_ZEROS = 1 << 12  # as many may be padding, or silence
 _PLAYLISTS = re.compile(
     rb"\A(#EXTM3U|#EXT-X-|ffconcat\b|file\s+['\"/\w]|\[playlist\]|\[reference\]|rtsptext|v=0\s|ism[lv]|#!)"
     rb"|<(mpd|smoothstreamingmedia|smil|asx|manifest|playlist|svg)\b|^#EXT",
@@ -78,6 +80,20 @@ def check_head(path: Path) -> None:
             raise SourceUnsupported(f"The file is {thing}, not a video.")
         if head[4:8] in _KNOWN_ATOMS:
             _check_references(file)
+
+
+def written_bytes(path: Path) -> int:
+    """Say where a file's bytes end and nothing but zeros follows: a download that made room first and broke off."""
+    with path.open("rb") as file:
+        whole = end = file.seek(0, 2)
+        while end > 0:
+            start = max(0, end - _STRETCH)
+            file.seek(start)
+            stretch = file.read(end - start)
+            if kept := len(stretch.rstrip(b"\0")):
+                return start + kept if whole - start - kept > _FEW_ZEROS else whole
+            end = start
+    return 0
 
 
 def _check_text(head: bytes) -> None:

@@ -81,6 +81,13 @@ def _cut(name: str, share: float) -> Callable[[Clips, Path], None]:
     return make
 
 
+def _zero_tail(clips: Clips, to: Path) -> None:
+    """A download that made room first and broke off."""
+    whole = clips.get("faststart.mp4").read_bytes()
+    kept = int(len(whole) * 0.6)
+    to.write_bytes(whole[:kept] + bytes(len(whole) - kept))
+
+
 def _rotated(clips: Clips, to: Path) -> None:
     clips.ffmpeg("-display_rotation", "90", "-i", clips.get("land.mp4"), "-c", "copy", to)
 
@@ -172,11 +179,13 @@ RECIPES: dict[str, Callable[[Clips, Path], None]] = {
     "cover.mp3": _with_cover,
     "faststart.mp4": _remuxed("noaudio.mp4", "-movflags", "+faststart"),
     "truncated.mp4": _cut("faststart.mp4", 0.6),
+    "zero_tail.mp4": _zero_tail,
     "short_cut.mp4": _cut("faststart.mp4", 0.3),
     "short_cut.mkv": _cut("noaudio.mkv", 0.3),
     "nomoov.mp4": _cut("noaudio.mp4", 0.6),
     "truncated.mkv": _cut("noaudio.mkv", 0.6),
     "noaudio.mkv": _remuxed("noaudio.mp4"),
+    "clusters.mkv": _remuxed("noaudio.mp4", "-cluster_time_limit", "300"),
     "referring.mp4": _referring,
     "empty.mp4": _written(b""),
     "text.mp4": _written(b"hello, this is not a video\n" * 40),

@@ -68,7 +68,7 @@ def test_one_decode_and_each_rung_from_the_one_above(tmp_path: Path) -> None:
     assert words.count("[0:0]") == 1
     assert words.index("w=1280") < words.index("split=2") < words.index("w=640")
     assert "fps=eof_action=pass:fps=30000/1001:round=near:start_time=0" in words
-    assert "tpad=stop=2:stop_mode=clone" in words
+    assert "tpad=stop=30:stop_mode=clone" in words
     assert "trim=end_pts=730:start_pts=0" in words
 
 

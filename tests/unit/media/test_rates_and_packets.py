@@ -67,7 +67,8 @@ def test_the_longest_way_between_keyframes_is_kept() -> None:
 
 
 async def test_lines_may_come_in_any_pieces() -> None:
-    text = b"".join(b"0,%.6f,0.040000,K__\n1,%.6f,0.050000,K__\n2,0,9,K__\n" % (n / 25, n / 20) for n in range(50))
+    lines = b"0,%.6f,0.040000,%d,K__\n1,%.6f,0.050000,N/A,K__\n2,0,9,1,K__\n"
+    text = b"".join(lines % (n / 25, n * 100, n / 20) for n in range(50))
 
     async def pieces() -> AsyncIterator[bytes]:
         for at in range(0, len(text), 7):
@@ -78,6 +79,16 @@ async def test_lines_may_come_in_any_pieces() -> None:
     assert (pictures.packets, pictures.constant_rate()) == (50, Fraction(25))
     assert (sound.packets, silent.packets) == (50, 0)
     assert sound.length_s == pytest.approx(2.5) and sound.end_s == pytest.approx(2.5)
+
+
+async def test_packets_in_bytes_that_were_never_written_do_not_count() -> None:
+    async def piece() -> AsyncIterator[bytes]:
+        yield b"".join(b"0,%.6f,0.040000,%d,K__\n" % (n / 25, n * 100) for n in range(50))
+
+    pictures = PacketScan((Fraction(25),))
+    await scan(piece(), {0: pictures}, whole_bytes=3000)
+    assert pictures.packets == 30
+    assert pictures.end_s == pytest.approx(1.2)
 
 
 def test_the_longest_gap_is_seen_wherever_the_wrong_time_stands() -> None:
