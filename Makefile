@@ -19,14 +19,14 @@ STAMP := $(VENV)/.vlog-setup
 STAMP_DEV := $(VENV)/.vlog-setup-dev
 STAMP_WEB := web/node_modules/.vlog-setup
 
-.PHONY: help setup setup-dev demo up test check format imports alembic-check unit replay integration-e2e lock bench chaos clean chromium
+.PHONY: help setup setup-dev demo up test check format imports alembic-check unit replay integration-e2e lock bench chaos clean chromium strace
 
 help: ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: $(STAMP) ## make .venv with everything the service needs
 
-setup-dev: $(STAMP_DEV) $(STAMP_WEB) chromium ## … and what the tests need
+setup-dev: $(STAMP_DEV) $(STAMP_WEB) chromium strace ## … and what the tests need
 
 demo: $(STAMP) ## transcode one video; FILE=my.mp4 takes yours, EXIT=1 stops everything when done
 	@$(BIN)/vlog demo $(if $(FILE),"$(FILE)") $(if $(filter-out 0,$(EXIT)),--exit)
@@ -112,4 +112,13 @@ chromium:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	else \
 	  echo "Chromium is missing: the browser tests will be skipped. On Debian: sudo apt-get install chromium"; \
+	fi
+
+strace:
+	@if command -v strace >/dev/null || [ "$$(uname)" != Linux ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing strace for the test that watches opened files …"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends strace >/dev/null; \
+	else \
+	  echo "strace is missing: the test that watches opened files will be skipped. On Debian: sudo apt-get install strace"; \
 	fi
