@@ -75,6 +75,7 @@ class AudioFacts(Message):
     duration_s: float = 0.0
     packets: int = 0  # counted, not declared
     end_s: float = 0.0  # end of the last sound, measured from the video's start; 0 when it is not known
+    gaps: tuple[tuple[float, float], ...] = ()  # long silences between packets: from, to, as the video counts
 
 
 class SubtitleFacts(Message):
@@ -201,6 +202,7 @@ class PlannedAudio(Message):
     start_s: str = "0"
     source_channels: int = 2
     source_layout: str = ""
+    gaps: tuple[tuple[float, float], ...] = ()
     ffmpeg: str = ""  # the build that makes it
     generation: int = 0  # raised when the track starts anew; its folder changes with it
 

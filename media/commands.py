@@ -104,7 +104,11 @@ def audio(tool: Ffmpeg, source: Path, output: Path, request: EncodeAudio) -> lis
     """Encode one track, whole, into segments in `output/`."""
     track = _input(source, {}, copyts=None)[str(request.audio.stream)]
     track = _chain(track, sound.to_stereo(request.audio))
-    track = _chain(track, sound.in_time(request.video_start_s, request.grid.duration_s))
+    track = _chain(track, sound.on_clock(request.video_start_s, request.grid.duration_s))
+    if request.audio.gaps:
+        ticks = ffmpeg.input(sound.ticks(request.audio.gaps, request.grid.duration_s), f="lavfi")
+        track = _chain(ffmpeg.filter([track, ticks], "ainterleave", nb_inputs=2), sound.after_ticks())
+    track = _chain(track, sound.filled(request.grid.duration_s))
     out = track.output(
         f"file:{output / PLAYLIST}",
         **{"c:a": "aac", "b:a": f"{request.audio.kbps}k"},

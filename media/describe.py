@@ -8,7 +8,7 @@ from typing import Any
 from contracts.errors import SourceUnreadable, SourceUnsupported
 from contracts.media import AudioFacts, SubtitleFacts, VideoFacts
 from media import rates
-from media.packets import PacketScan, SoundScan
+from media.packets import LONG_GAP_S, PacketScan, SoundScan
 from media.subtitle_text import TEXT_CODECS
 
 Stream = dict[str, Any]  # one entry of ffprobe's `streams`
@@ -153,8 +153,15 @@ def tracks(
     for number, stream in enumerate((one for one in streams if int(one["index"]) in sound), start=1):
         found = sound[int(stream["index"])]
         if found.packets:
-            end_s = max(0.0, found.end_s - _number(video.start_s))
-            kept.append(audio_facts(stream).model_copy(update={"packets": found.packets, "end_s": round(end_s, 6)}))
+            start_s = _number(video.start_s)
+            first_s = found.first_s if found.first_s is not None else start_s
+            late = [(start_s, first_s)] if first_s - start_s > LONG_GAP_S else []
+            counted = {
+                "packets": found.packets,
+                "end_s": round(max(0.0, found.end_s - start_s), 6),
+                "gaps": tuple((round(a - start_s, 3), round(b - start_s, 3)) for a, b in [*late, *found.gaps]),
+            }
+            kept.append(audio_facts(stream).model_copy(update=counted))
         else:
             told.append(f"Audio track {number} ({stream['codec_name']}) is empty and is left out.")
     return tuple(kept), told

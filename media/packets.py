@@ -10,6 +10,8 @@ from fractions import Fraction
 from media import rates
 
 _REORDER = 64  # packets come in decoding order; no codec shuffles further than 16 pictures
+LONG_GAP_S = 30.0  # in a sound track: ffmpeg would make the silence whole in memory
+_MOST_GAPS = 50
 _TICKS = 100_000  # gaps are counted in hundredths of a millisecond: coarser, 60 fps looks like 59.94
 _LONG_GAP = _TICKS  # a second: longer ones tell nothing about the rate
 _JUMP_S = 10.0  # what ffmpeg too takes for a clock that was set, not for a picture that stood still
@@ -174,14 +176,22 @@ class SoundScan:
     packets: int = 0
     length_s: float = 0.0  # all packets end to end: no jump between them makes it longer
     end_s: float = 0.0  # end of the last one, by the container's clock
+    first_s: float | None = None  # start of the first one
+    gaps: list[tuple[float, float]] = field(default_factory=list)  # long ones between two of them
 
     def see(self, line: str) -> None:
         self.packets += 1
         words = line.split(",")
         try:
-            duration = float(words[1])
+            start = float(words[0])
+            # A track that begins late has no lengths: ffmpeg had not met it when it read the head.
+            duration = float(words[1]) if words[1] != "N/A" else 0.0
+            if self.first_s is None:
+                self.first_s = start
+            elif start - self.end_s > LONG_GAP_S and len(self.gaps) < _MOST_GAPS:
+                self.gaps.append((self.end_s, start))
             self.length_s += duration
-            self.end_s = max(self.end_s, float(words[0]) + duration)
+            self.end_s = max(self.end_s, start + duration)
         except (ValueError, IndexError):
             return  # no times; the count is what matters
 

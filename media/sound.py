@@ -3,12 +3,13 @@
 Named as plain (name, options) pairs, as in `filters.py`; `commands.py` turns them into a command line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from contracts.media import PlannedAudio
 from media.filters import SOUND_MARGIN_S, Filter
 
 RATE = 48_000
+_TICK_S = 10
 PRIMING = 1024  # samples that the AAC encoder puts before the first
 _LEAD_S = 10  # sound before the picture is cut away anyway; so long before, its time stamp is wrong
 _MOST_KNOWN = 8  # channels that have a usual layout, when the file names none
@@ -54,8 +55,8 @@ def _is_known(audio: PlannedAudio) -> bool:
     return bool(audio.source_layout) or audio.source_channels <= _MOST_KNOWN
 
 
-def in_time(video_start_s: str, duration_s: float) -> Iterator[Filter]:
-    """Lay the sound on the picture's clock, from its start to its end: silence where there is none."""
+def on_clock(video_start_s: str, duration_s: float) -> Iterator[Filter]:
+    """Lay the sound on the picture's clock, at our rate."""
     # Sound is measured from the picture's start, so that both begin together.
     yield "asetpts", {"expr": f"PTS-({video_start_s}/TB)"}
     # One wrong time stamp must not become days of silence: such pieces are left out, wherever they come …
@@ -65,6 +66,25 @@ def in_time(video_start_s: str, duration_s: float) -> Iterator[Filter]:
     yield "atrim", {"end": end_s}
     # First to our rate alone, for `first_pts` counts samples of what comes in.
     yield "aresample", {"sample_rate": RATE}
+
+
+def ticks(gaps: Iterable[tuple[float, float]], duration_s: float) -> str:
+    """Describe a source of one silent sample every ten seconds, within the gaps of a track.
+
+    They cut a long silence into pieces: ffmpeg makes each piece whole in memory, and an hour of it is 1.6 GB.
+    """
+    within = "+".join(f"between(t,{start + 1:.3f},{end - 1:.3f})" for start, end in gaps)
+    ticking = f"anullsrc=r={RATE}:cl=stereo:n=1,asetpts=N*{_TICK_S}*{RATE},atrim=end={duration_s:.6f}"
+    return f"{ticking},aselect='{within}',aformat=fltp"
+
+
+def after_ticks() -> Iterator[Filter]:
+    # ainterleave counts in microseconds and says that it does not.
+    yield "asetpts", {"expr": "PTS/1000000/TB"}
+
+
+def filled(duration_s: float) -> Iterator[Filter]:
+    """Let the sound last from the picture's start to its end: silence where there is none."""
     # Fills gaps with silence. The encoder puts 1024 samples before the first: starting at 1024 lets them begin at 0.
     # Hears of a gap from 20 ms on (one lost AAC frame): the 100 ms that ffmpeg lets pass by itself can be seen.
     yield (

@@ -49,6 +49,7 @@ def plan_audio(tracks: tuple[AudioFacts, ...], kbps: int) -> tuple[PlannedAudio,
                 start_s=track.start_s,
                 source_channels=track.channels,
                 source_layout=track.layout,
+                gaps=track.gaps,
             )
         )
     return tuple(planned)

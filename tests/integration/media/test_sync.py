@@ -1,14 +1,16 @@
 """Sound and picture together: a beep is heard when its flash is seen, at the start and at the end."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from contracts.media import Rung
+from media import commands
 from media.planning import PlanOptions
 from media.tools import Toolbox
-from tests.integration.media.sounding import H264, MPEG4, VP8, beeping, copied, hear_and_see
+from tests.integration.media.sounding import H264, MPEG4, VP8, beeping, copied, hear, hear_and_see
 from tests.support.clips import Clips
 
 LIMIT_MS = 40.0  # what people notice, and what we promise
@@ -97,6 +99,32 @@ async def test_a_gap_in_the_sound_is_silence_and_moves_nothing(tools: Toolbox, c
     heard = await hear_and_see(tools, copied(clips, "gap.mkv", *lost), tmp_path, OPTIONS)
     assert heard.sound.beeps() == pytest.approx([heard.flashes[0], heard.flashes[2], heard.flashes[3]], abs=0.002)
     assert heard.sound.peak(0.95, 1.85) < 0.01
+
+
+async def test_minutes_without_sound_are_silence_in_small_pieces(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
+    """ffmpeg makes a silence whole in memory: an hour of it took 1.6 GB, in pieces of ten seconds 20 MB."""
+    still = ["-f", "lavfi", "-i", "color=black:s=64x36:r=1:d=70", "-c:v", "libx264", "-preset", "ultrafast"]
+    clips.ffmpeg(*still, "-pix_fmt", "yuv420p", tmp_path / "still.mkv")
+    late: Words = ["-i", tmp_path / "still.mkv", "-itsoffset", "60", "-i", plain(clips)]
+    clips.ffmpeg(*late, "-map", "0:v", "-map", "1:a", "-c", "copy", tmp_path / "late.mkv")
+    heard = await hear(tools, tmp_path / "late.mkv", tmp_path, replace(OPTIONS, segment_seconds=10))
+    assert [(round(start), round(end)) for start, end in heard.work.facts.audio[0].gaps] == [(0, 60)]
+    assert "ainterleave" in " ".join(commands.audio(heard.work.tool, tmp_path, tmp_path, heard.work.audio(0)))
+    assert heard.sound.beeps() == pytest.approx([60.5, 61.5, 62.5, 63.5], abs=0.002)
+    assert heard.sound.peak(0, 60.4) < 0.01
+    assert heard.sound.seconds == pytest.approx(70, abs=0.05)
+
+
+async def test_a_gap_of_minutes_in_the_middle_is_one_too(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
+    still = ["-f", "lavfi", "-i", "color=black:s=64x36:r=1:d=70", "-f", "lavfi", "-i", "sine=f=700:d=65:r=48000"]
+    clips.ffmpeg(*still, *H264, "-c:a", "aac", tmp_path / "whole.mkv")
+    # Packets of 21.3 ms: all between 10 and 60 s are lost.
+    lost: Words = ["-i", tmp_path / "whole.mkv", "-bsf:a", "noise=drop=between(n\\,470\\,2812)"]
+    clips.ffmpeg(*lost, "-c", "copy", tmp_path / "gap.mkv")
+    heard = await hear(tools, tmp_path / "gap.mkv", tmp_path, replace(OPTIONS, segment_seconds=10))
+    assert [(round(start), round(end)) for start, end in heard.work.facts.audio[0].gaps] == [(10, 60)]
+    assert heard.sound.beeps(threshold=0.05) == pytest.approx([0.02, 60.0], abs=0.05)
+    assert heard.sound.peak(10.1, 59.9) < 0.01
 
 
 async def test_single_lost_packets_do_not_add_up(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
