@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.sources.conftest import Judge
 from tests.support import chart
-from tests.support.charts import X264, Charts, yuv
+from tests.support.charts import X264, X264_B, Charts, yuv
 from tests.support.kinds import interlaced, variable
 
 OFF = 3  # of 255
@@ -40,6 +40,25 @@ async def test_each_field_of_interlaced_video_becomes_a_picture(charts: Charts, 
     assert out.plan.grid.frame_rate.fraction == 50
     assert out.numbers == list(range(100)) and out.corners == {chart.UPRIGHT} and out.off() <= OFF
     assert "one picture of each field" in out.note
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "pixels"),
+    [
+        ("bottom_first.ts", ("-c:v", "mpeg2video", "-q:v", "2", "-bf", "2", "-g", "12"), "yuv420p"),
+        ("bottom_first.mpg", ("-c:v", "mpeg2video", "-q:v", "2", "-bf", "2", "-g", "12"), "yuv420p"),
+        ("bottom_first.mov", ("-c:v", "prores_ks", "-profile:v", "3"), "yuv422p10le"),
+        ("bottom_first.mkv", (*X264_B, "-x264-params", "bff=1"), "yuv420p"),
+    ],
+)
+async def test_broadcast_and_studio_files_are_deinterlaced_too(
+    charts: Charts, judge: Judge, name: str, codec: tuple[str, ...], pixels: str
+) -> None:
+    weave = f"{yuv(pixels)},interlace=scan=bff:lowpass=off,setfield=bff"
+    coded = (*codec, "-flags", "+ildct+ilme")
+    out = await judge(charts.make(name, *coded, rate="50", numbers=range(60), pictures=weave))
+    assert out.plan.grid.frame_rate.fraction == 50
+    assert out.numbers == list(range(60)) and out.off() <= OFF
 
 
 async def test_a_span_of_interlaced_video_begins_at_its_own_field(charts: Charts, judge: Judge) -> None:
