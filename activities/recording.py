@@ -16,8 +16,9 @@ from temporalio.worker import (
 )
 
 from contracts.media import SourceFacts, TranscodePlan
+from contracts.remux_steps import RemuxedSource
 from contracts.states import StepOutcome
-from contracts.steps import RemuxedSource, StepFailure, StepProgress, StepRequest
+from contracts.steps import StepFailure, StepProgress, StepRequest
 from mirror.recorder import StepClaim, StepRecorder
 
 

@@ -116,25 +116,6 @@ class Probe(StepRequest):
     source_key: ObjectKey
 
 
-class Remux(StepRequest):
-    """Ask for a copy of the source's packets in a container that seeks well."""
-
-    step = StepName.REMUX
-    source_key: ObjectKey
-    facts: SourceFacts  # of the source as it was sent
-
-
-class RemuxedSource(Message):
-    source_key: ObjectKey  # what later steps read: the copy, or the source itself where no copy could be made
-    facts: SourceFacts
-
-
-class DropRemux(Message):
-    """Ask to remove the copy; its job has ended."""
-
-    source_key: ObjectKey
-
-
 class MakePlan(StepRequest):
     step = StepName.PLAN
     facts: SourceFacts

@@ -6,7 +6,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.remuxing import RemuxSteps
     from contracts.layout import remux_key
     from contracts.media import SourceFacts
-    from contracts.steps import DropRemux, Remux, RemuxedSource, TranscodeRequest
+    from contracts.remux_steps import DropRemux, Remux, RemuxedSource
+    from contracts.steps import TranscodeRequest
     from workflows import options
     from workflows.stepping import Steps
 

@@ -29,10 +29,10 @@ from contracts.media import (
     VideoFacts,
     VideoRendition,
 )
+from contracts.remux_steps import DropRemux, Remux, RemuxedSource
 from contracts.states import Codec
 from contracts.steps import (
     BrokenRendition,
-    DropRemux,
     EncodeAudio,
     EncodedAudio,
     FailJob,
@@ -46,8 +46,6 @@ from contracts.steps import (
     Publish,
     Published,
     RemovePartial,
-    Remux,
-    RemuxedSource,
     TranscodedSpan,
     TranscodeSpan,
     VerifiedRenditions,
