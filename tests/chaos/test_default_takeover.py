@@ -15,7 +15,7 @@ from tests.support.counting import CountingFfmpeg
 
 @pytest.fixture
 def service(tools: Toolbox, tmp_path: Path) -> Iterator[Service]:
-    paced = CountingFfmpeg(tmp_path / "paced", tools.pick(), pace=1)
+    paced = CountingFfmpeg(tmp_path / "paced", tools.pick(), pace=0.5)
     running = Service(tmp_path / "home")
     # What is set here makes the clip short and the encoder slow; nothing that decides when a worker is given up.
     running.settings = {

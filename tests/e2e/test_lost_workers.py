@@ -34,7 +34,8 @@ def source(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lone_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One worker with one slot; the tests bring a second one, and do to it what they like."""
     folder = tmp_path_factory.mktemp("lone")
-    paced = CountingFfmpeg(folder / "paced", tools.pick(), pace=1)
+    # A span takes twelve seconds at least: what is done to its worker is done in the middle, on any machine.
+    paced = CountingFfmpeg(folder / "paced", tools.pick(), pace=0.5)
     running = Service(folder / "home")
     running.settings = QUICK | {
         "VLOG_LADDER": "180p=200/64",
@@ -42,6 +43,7 @@ def lone_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> It
         "VLOG_FFMPEG": str(paced.program),
         "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": str(HEARTBEAT_S),
         "VLOG_DRAIN_SECONDS": "50",
+        "VLOG_WORKER_HEARTBEAT_INTERVAL": "3",
     }
     running.start()
     try:
