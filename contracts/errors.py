@@ -100,6 +100,10 @@ class EncoderCrashed(VlogError):
     code = "ENCODER_CRASHED"
 
 
+class EncoderKilled(EncoderCrashed):
+    """Somebody ended it, most often a system short of memory: the file is not to blame."""
+
+
 class EncoderOutOfMemory(EncoderCrashed):
     """It wanted more than `VLOG_ENCODER_MEMORY`, or than the machine has just now."""
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from contracts.errors import (
     EncoderCrashed,
+    EncoderKilled,
     EncoderOutOfMemory,
     EncoderRejected,
     GpuBusy,
@@ -118,6 +119,6 @@ def diagnose(code: int, said: str, detail: str) -> VlogError:
         if any(words in said for words in finding.words):
             return finding.error(finding.sentence, detail=detail)
     if code == -9:
-        return EncoderCrashed("The encoder was killed by signal 9; the system may be short of memory.", detail=detail)
+        return EncoderKilled("The encoder was killed by signal 9; the system may be short of memory.", detail=detail)
     how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
     return EncoderCrashed(f"The encoder {how}.", detail=detail)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import (
+    EncoderKilled,
     EncoderOutOfMemory,
     EncoderStalled,
     SourceForbidden,
@@ -83,7 +84,7 @@ def _refusal(error: Exception, limits: Limits) -> VlogError:
     """Say why ffprobe could not read a file, in words for whoever sent it."""
     detail = getattr(error, "detail", "")
     match error:
-        case StorageUnavailable():
+        case StorageUnavailable() | EncoderKilled():
             return error  # that says nothing of the file
         case EncoderStalled():
             return SourceTooComplex(
@@ -133,7 +134,7 @@ async def _scan(
     try:
         async with aclosing(reading) as chunks:
             await scan(chunks, {**sound, int(video["index"]): pictures}, whole_bytes)
-    except (EncoderStalled, EncoderOutOfMemory, StorageUnavailable) as error:
+    except (EncoderStalled, EncoderOutOfMemory, EncoderKilled, StorageUnavailable) as error:
         raise _refusal(error, limits) from error
     except VlogError as error:
         raise SourceUnreadable("The file's pictures cannot be read.", detail=error.detail) from error

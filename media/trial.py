@@ -4,6 +4,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from contracts.errors import (
+    EncoderKilled,
     EncoderOutOfMemory,
     EncoderStalled,
     SourceTooComplex,
@@ -37,8 +38,8 @@ async def check_decodes(tools: Toolbox, path: Path, video: VideoFacts, size_byte
             raise SourceTooComplex(
                 "Decoding its pictures takes more memory than it may.", detail=error.detail
             ) from error
-        except StorageUnavailable:
-            raise
+        except (StorageUnavailable, EncoderKilled):
+            raise  # that says nothing of the file
         except VlogError as error:
             said = error.detail  # one build's fault may be another's strength
     if able:

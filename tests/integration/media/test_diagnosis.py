@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import VlogError
+from contracts.errors import EncoderKilled, FailureKind, VlogError
 from media import encoder
-from media.tools import Toolbox
+from media.probe import probe
+from media.tools import Toolbox, find_tools
 from tests.support.clips import Clips
 
 OUT = ["-c:v", "libx264", "-preset", "ultrafast", "-f", "mp4", "-y"]
@@ -63,3 +64,18 @@ async def test_an_encoder_that_is_killed(tools: Toolbox, land: str) -> None:
     slow = ["-re", "-i", land, "-f", "null", "-"]
     code = await _fails(tools, *slow, shell='"$0" "$@" & sleep 0.3; kill -9 $!; wait $!; kill -9 $$;')
     assert code == "ENCODER_CRASHED"
+
+
+async def test_a_probe_that_the_system_kills_says_nothing_of_the_file(
+    tools: Toolbox, clips: Clips, tmp_path: Path
+) -> None:
+    """Short of memory the kernel kills whom it likes: a healthy video must not be refused for good."""
+    tool = tools.pick()
+    (tmp_path / "ffmpeg").symlink_to(tool.ffmpeg)
+    (tmp_path / "ffprobe").write_text(
+        f'#!/bin/sh\ncase " $* " in *" -show_format "*) kill -9 $$ ;; esac\nexec "{tool.ffprobe}" "$@"\n'
+    )
+    (tmp_path / "ffprobe").chmod(0o755)
+    with pytest.raises(EncoderKilled) as killed:
+        await probe(await find_tools(str(tmp_path / "ffmpeg")), clips.get("land.mp4"))
+    assert killed.value.kind is FailureKind.RETRYABLE
