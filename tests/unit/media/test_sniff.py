@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import SourceEmpty, SourceError, SourceForbidden, SourceUnreadable
+from contracts.errors import (
+    SourceEmpty,
+    SourceEncrypted,
+    SourceError,
+    SourceForbidden,
+    SourceTooComplex,
+    SourceUnreadable,
+    SourceUnsupported,
+)
 from media import sniff
+from tests.support import crafted
 
 DREF = struct.pack(">II4sI", 1, 12, b"url ", 1)
 
@@ -88,6 +97,49 @@ def test_no_bytes_make_the_look_fail_otherwise(tmp_path_factory: pytest.TempPath
             check(path, data)
         except SourceError:
             continue
+
+
+@pytest.mark.parametrize("kind", [b"encv", b"enca", b"drmi"])
+def test_locked_media_are_told(tmp_path: Path, kind: bytes) -> None:
+    with pytest.raises(SourceEncrypted):
+        check(tmp_path / "upload", crafted.movie().replace(b"jpeg", kind))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"PK\x03\x04" + bytes(99), bytes(257) + b"ustar" + bytes(99), b"%PDF-1.4\n\x01", b"\xff\xd8\xff" + bytes(99)],
+)
+def test_other_things_are_told_by_name(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(SourceUnsupported, match="not a video"):
+        check(tmp_path / "upload", data)
+
+
+def test_many_fragments_are_no_maze(tmp_path: Path) -> None:
+    check(tmp_path / "upload", movie(DREF) + (atom(b"moof", b"") + atom(b"mdat", b"")) * 15_000)
+    with pytest.raises(SourceTooComplex):
+        check(tmp_path / "upload", crafted.crowded(25_000))
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(min_size=1, max_size=9)), max_size=12))
+def test_no_change_to_a_real_header_makes_the_look_fail_otherwise(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, bytes]]
+) -> None:
+    data = bytearray(crafted.movie(tracks=3))
+    for place, put in changes:
+        at = place % len(data)
+        data[at : at + len(put)] = put
+    path = tmp_path_factory.getbasetemp() / "changed"
+    try:
+        check(path, bytes(data))
+    except SourceError:
+        return
+
+
+@pytest.mark.parametrize(("zeros", "kept"), [(0, 5000), (100, 5100), (10_000, 5000), (3_000_000, 5000)])
+def test_a_tail_of_zeros_was_never_written(tmp_path: Path, zeros: int, kept: int) -> None:
+    path = tmp_path / "upload"
+    path.write_bytes(b"x" * 5000 + bytes(zeros))
+    assert sniff.written_bytes(path) == kept
 
 
 def test_nothing_that_names_other_files_is_on_the_list_of_formats() -> None:
