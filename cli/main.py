@@ -47,6 +47,7 @@ app.command("doctor", rich_help_panel="Run")(processes.doctor)
 app.command("api", rich_help_panel="One process each, for real deployments")(processes.api)
 app.command("worker", rich_help_panel="One process each, for real deployments")(processes.worker)
 app.command("migrate", rich_help_panel="One process each, for real deployments")(processes.migrate)
+app.add_typer(processes.mirror, name="mirror", rich_help_panel="One process each, for real deployments")
 
 
 def _print_version(wanted: bool) -> None:

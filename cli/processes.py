@@ -31,6 +31,17 @@ def migrate() -> None:
     become("workers.migrate")
 
 
+mirror = typer.Typer(help="The picture in Postgres of what Temporal and storage know.", no_args_is_help=True)
+
+
+@mirror.command("rebuild")
+def rebuild_mirror(
+    job: Annotated[int | None, typer.Argument(help="One job, by its number; without it, all of them.")] = None,
+) -> None:
+    """Write the rows of a job, or of every job, anew from Temporal's histories."""
+    become("workers.mirror", "rebuild", *([str(job)] if job is not None else []))
+
+
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False) -> None:
     """Check ffmpeg, Postgres, Temporal, storage and disk; say how to mend what is missing."""
     settings = client_settings()

@@ -57,12 +57,13 @@ class WorkerLoad:
 async def record_step(s: WriteSession, news: StepNews, worker: WorkerIdentity, load: WorkerLoad) -> bool:
     """Write what is new of a step; False when it lost to a newer attempt or to the job's end."""
     job = await lock_job(s, news.claim.job_id)
-    accepted = job is not None and await _record(s, job, news, worker)
+    accepted = job is not None and await record_news(s, job, news, worker)
     await _record_worker(s, worker, load)
     return accepted
 
 
-async def _record(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdentity) -> bool:
+async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdentity) -> bool:
+    """Write what is new of a step of a locked job; False when it lost."""
     claim = news.claim
     now = await database_now(s)
     siblings = await attempts_of(s, job.id, claim.step_key)

@@ -1,21 +1,19 @@
 """Jobs on which mirror and Temporal disagree: a workflow that ended without a word, or one that nobody knows now."""
 
 from temporalio import activity
-from temporalio.client import Client, WorkflowFailureError
-from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError, TimeoutError
+from temporalio.client import Client
 
+from activities.chores.ending import ending_of
 from activities.chores.knowing import known_workflow
-from contracts.errors import CANCELLED, TERMINATED, WORKFLOW_FAILED, WORKFLOW_TIMED_OUT
 from contracts.housekeeping import ChoreDone, KeepHouse
 from contracts.ids import JobId, VideoId
-from contracts.steps import FailJob, Finalize, TranscodeResult
+from contracts.steps import Finalize
 from mirror import writes
 from mirror.chores_drift import DoubtfulJob, doubtful_jobs, put_back
 from mirror.outbox import Outbox
 from mirror.sessions import Database
 
 AT_ONCE = 100
-NO_REASON = ("Workflow terminated", "terminated by user via frontend")  # what stands there when nobody gave one
 
 
 class DriftChore:
@@ -46,35 +44,8 @@ class DriftChore:
 
     async def _end(self, job: DoubtfulJob) -> bool:
         """Write how the workflow ended, in its own words where it left any."""
-        end = await ending(self._temporal, job)
+        end = await ending_of(self._temporal, job.workflow_id, JobId(job.job_id), VideoId(job.video_id))
         async with self._database.write() as session:
             if isinstance(end, Finalize):
                 return await writes.complete_job(session, end)
             return await writes.fail_job(session, end)
-
-
-async def ending(temporal: Client, job: DoubtfulJob) -> Finalize | FailJob:
-    """Read the end of a closed workflow as the step would have been told to write it."""
-    handle = temporal.get_workflow_handle(job.workflow_id, result_type=TranscodeResult)
-    job_id, video_id = JobId(job.job_id), VideoId(job.video_id)
-    try:
-        result: TranscodeResult = await handle.result()
-    except WorkflowFailureError as error:
-        code, sentence = _why(error.cause)
-        return FailJob(job_id=job_id, video_id=video_id, code=code, sentence=sentence)
-    return Finalize(job_id=job_id, video_id=video_id, duration_s=result.duration_s, qualities=result.qualities)
-
-
-def _why(cause: BaseException | None) -> tuple[str, str]:
-    match cause:
-        case TerminatedError():
-            said = f": {cause.message}" if cause.message not in ("", *NO_REASON) else ""
-            return TERMINATED, f"Somebody terminated its workflow in Temporal{said}. What it had encoded is kept."
-        case CancelledError():
-            return CANCELLED, "The job was cancelled."
-        case TimeoutError():
-            return WORKFLOW_TIMED_OUT, "Its workflow was given a time limit in Temporal, and ran out of it."
-        case ApplicationError():
-            return cause.type or WORKFLOW_FAILED, cause.message
-        case _:
-            return WORKFLOW_FAILED, "Its workflow failed in Temporal without saying why."

@@ -61,3 +61,9 @@ def test_the_doctor_says_once_that_nothing_runs_and_bears_a_closed_pipe(tmp_path
             timeout=60,
         )
     assert done.returncode == 1 and done.stderr == ""
+
+
+def test_a_rebuild_with_nothing_running_is_one_line(tmp_path: Path) -> None:
+    done = ask(tmp_path, "workers.mirror", "rebuild", "3")
+    assert done.returncode == 1
+    assert "vlog up" in done.stderr and len(done.stderr.strip().splitlines()) == 1
