@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, async_playwright
@@ -38,8 +39,14 @@ def chromium() -> str:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, *args: Any, stream: Path | None = None, **options: Any) -> None:
+        self._stream = stream
+        super().__init__(*args, **options)
+
     def translate_path(self, path: str) -> str:
         clean = path.split("?", 1)[0].lstrip("/")
+        if self._stream and clean.startswith("stream/"):
+            return str(self._stream / clean.removeprefix("stream/"))
         if clean.startswith("modules/"):
             return str(MODULES / clean.removeprefix("modules/"))
         return str(HERE / "page" / clean)
@@ -49,12 +56,13 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def player_page() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet))
+def player_page(page: str = "player.html", stream: Path | None = None) -> Iterator[str]:
+    """Serve a page with players, and below `/stream/` the folder of a published stream."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, stream=stream))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/player.html"
+        yield f"http://127.0.0.1:{server.server_address[1]}/{page}"
     finally:
         server.shutdown()
         server.server_close()
