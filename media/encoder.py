@@ -119,6 +119,8 @@ async def _started(
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
+            # SVT-AV1 tells of its settings at length, whatever -v says; the last words are for what went wrong.
+            env={**os.environ, "SVT_LOG": "1"},
             start_new_session=True,
         )
     except OSError as error:

@@ -8,10 +8,12 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.transcode import TranscodeSteps
+from contracts.errors import VlogError
 from contracts.ids import ObjectKey
 from contracts.layout import INIT, rendition_prefix
 from contracts.media import Rung, Span
 from contracts.states import Codec
+from media import commands, encoder
 from media.boxes import read_init
 from media.planning import PlanOptions
 from media.tools import Ffmpeg, Toolbox
@@ -101,3 +103,21 @@ async def test_an_av1_source_is_decoded_by_a_build_that_can_and_the_plan_says_wh
     # What no build can both read and write is left out, and named.
     if not any("av1" in one.decoders and "libsvtav1" in one.encoders for one in tools.tools):
         assert any("360p-av1 is left out" in note for note in work.plan.notes)
+
+
+async def test_an_av1_encoder_says_nothing_unless_something_is_wrong(
+    tools: Toolbox, clips: Clips, options: PlanOptions, tmp_path: Path
+) -> None:
+    """Its last words would otherwise be about presets, and not why it died."""
+    work = await prepare(
+        tools, clips.get("short.mp4"), replace(options, ladder=ONE_RUNG, codecs=(Codec.H264, Codec.AV1))
+    )
+    request = work.span(["144p-av1"])
+    tool = tools.pick(build=request.ffmpeg, encoders=())
+    argv = commands.transcode(tool, work.source, tmp_path, request, first_segment=0)
+    wrong = list(argv)
+    wrong[wrong.index("-preset") + 1] = "99"
+    with pytest.raises(VlogError) as caught:
+        async for _ in encoder.run(wrong, stall_s=30):
+            pass
+    assert "Svt[info]" not in caught.value.detail and "preset" in caught.value.detail
