@@ -148,7 +148,7 @@ class Steps:
         tasks = [asyncio.create_task(each) for each in work]
         try:
             return await asyncio.gather(*tasks)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):  # not what the SDK raises to put a workflow out of its cache
             self._stopping = True
             for task in tasks:
                 task.cancel()
