@@ -87,8 +87,6 @@ if [ -e "{folder}/broken" ]; then
 fi
 case " $* " in
 *" libx264 "*)
-    # A source that kills whoever encodes it; not before the mirror has heard of the attempt.
-    if [ -e "{folder}/poison" ]; then sleep 1; kill -9 $PPID; fi
     for word do
         shift
         [ "$word" = -i ] && set -- "$@" -readrate 2
@@ -105,7 +103,7 @@ def slow_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> It
     """A service whose encoders are paced, for tests in which something happens in the middle of an encode."""
     folder = tmp_path_factory.mktemp("slow")
     tool = tools.pick()
-    (folder / "ffmpeg").write_text(SLOW.format(ffmpeg=tool.ffmpeg, folder=folder))
+    (folder / "ffmpeg").write_text(SLOW.format(ffmpeg=tool.ffmpeg))
     (folder / "ffmpeg").chmod(0o755)
     (folder / "ffprobe").symlink_to(tool.ffprobe)
     running = Service(folder / "home", QUICK | {"VLOG_FFMPEG": str(folder / "ffmpeg")})

@@ -76,29 +76,3 @@ async def test_a_drained_worker_costs_no_attempt(slow_service: Service, long_cli
     assert job["attempt_number"] == 1
     events = await service.get(f"/api/jobs/{created['job_id']}/events")
     assert "aborted:shutdown" in [event["event"] for event in events]
-
-
-async def test_a_file_that_kills_its_worker_every_time_fails_after_three(
-    slow_service: Service, tools: Toolbox, tmp_path: Path
-) -> None:
-    service = slow_service
-    source = tmp_path / "poison.mp4"
-    make_clip(tools, source, seconds=2, size="320x180")
-    poison = service.home.parent / "poison"
-    poison.touch()
-    try:
-        created = await service.upload(source, title="poison")
-        video = await service.ended(created["video_id"], within=150)
-    finally:
-        poison.unlink()
-    assert (video["status"], video["error_code"]) == ("failed", "RETRIES_EXHAUSTED")
-    rows = await attempts(service, created["job_id"])
-    assert [(generation, attempt) for generation, attempt, _ in rows] == [(0, 1), (0, 2), (0, 3)]
-    assert [outcome for _, _, outcome in rows][:2] == ["lost", "lost"]
-    [job] = await service.query(
-        "SELECT attempt_number, max_attempts, state, last_error FROM transcoding_jobs j"
-        " JOIN job_states s ON s.job_id = j.id WHERE j.id = $1",
-        created["job_id"],
-    )
-    assert (job["attempt_number"], job["max_attempts"], job["state"]) == (3, 3, "failed")
-    assert "/" not in job["last_error"]

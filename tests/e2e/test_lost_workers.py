@@ -21,6 +21,12 @@ from tests.support.eventually import eventually
 
 HEARTBEAT_S = 10
 
+# While the file `poison` lies beside it, encoding kills the worker; not before the mirror has heard of the attempt.
+POISON = """#!/bin/sh
+case " $* " in *" libx264 "*) if [ -e "{folder}/poison" ]; then sleep 1; kill -9 $PPID; fi ;; esac
+exec "{paced}" "$@"
+"""
+
 
 @pytest.fixture(scope="module")
 def source(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -36,11 +42,14 @@ def lone_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("lone")
     # A span takes twelve seconds at least: what is done to its worker is done in the middle, on any machine.
     paced = CountingFfmpeg(folder / "paced", tools.pick(), pace=0.5)
+    (folder / "ffmpeg").write_text(POISON.format(folder=folder, paced=paced.program))
+    (folder / "ffmpeg").chmod(0o755)
+    (folder / "ffprobe").symlink_to(tools.pick().ffprobe)
     running = Service(folder / "home")
     running.settings = QUICK | {
         "VLOG_LADDER": "180p=200/64",
         "VLOG_CPU_SLOTS": "1",
-        "VLOG_FFMPEG": str(paced.program),
+        "VLOG_FFMPEG": str(folder / "ffmpeg"),
         "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": str(HEARTBEAT_S),
         "VLOG_DRAIN_SECONDS": "50",
         "VLOG_WORKER_HEARTBEAT_INTERVAL": "3",
@@ -163,3 +172,32 @@ def _encoders_of(worker: int, job_id: int) -> list[int]:
             if f"/job{job_id}-transcode".encode() in words and parent in (1, worker, os.getpid()):
                 found.append(int(entry.name))
     return found
+
+
+async def test_a_file_that_kills_its_worker_every_time_fails_after_three(
+    lone_service: Service, tools: Toolbox, tmp_path: Path
+) -> None:
+    service = lone_service
+    source = tmp_path / "poison.mp4"
+    make_clip(tools, source, seconds=2, size="320x180")
+    poison = service.home.parent / "poison"
+    poison.touch()
+    try:
+        created = await service.upload(source, title="poison")
+        video = await service.ended(created["video_id"], within=240)
+    finally:
+        poison.unlink()
+    assert (video["status"], video["error_code"]) == ("failed", "RETRIES_EXHAUSTED")
+    rows = await service.query(
+        "SELECT generation, attempt, outcome FROM job_steps WHERE job_id = $1 AND step = 'transcode' ORDER BY 1, 2",
+        created["job_id"],
+    )
+    assert [(row["generation"], row["attempt"]) for row in rows] == [(0, 1), (0, 2), (0, 3)]
+    assert [row["outcome"] for row in rows][:2] == ["lost", "lost"]
+    [job] = await service.query(
+        "SELECT attempt_number, max_attempts, state, last_error FROM transcoding_jobs j"
+        " JOIN job_states s ON s.job_id = j.id WHERE j.id = $1",
+        created["job_id"],
+    )
+    assert (job["attempt_number"], job["max_attempts"], job["state"]) == (3, 3, "failed")
+    assert "/" not in job["last_error"]
