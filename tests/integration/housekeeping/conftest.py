@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from runtime.joining import Joined
 from runtime.temporal import connect, ensure_search_attributes
 from storage.local import LocalStore
 from tests.integration.api.running import TemporalServer
+from tests.support.eventually import eventually
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +24,19 @@ def own_temporal() -> Iterator[TemporalServer]:
 
 @pytest.fixture
 async def client(own_temporal: TemporalServer) -> AsyncIterator[Client]:
-    made = await connect(Joined("", own_temporal.address, "default", ""))
-    await ensure_search_attributes(made)
+    found: list[Client] = []
+
+    async def answers() -> bool:  # an open port is not yet a healthy Temporal
+        try:
+            made = await connect(Joined("", own_temporal.address, "default", ""))
+            await ensure_search_attributes(made)
+        except (RPCError, RuntimeError):
+            return False
+        found.append(made)
+        return True
+
+    await eventually(answers, within=60)
+    [made] = found
     yield made
     async for run in made.list_workflows("ExecutionStatus = 'Running'"):
         await made.get_workflow_handle(run.id).terminate()
