@@ -150,9 +150,11 @@ def tracks(
     """Describe the audio tracks that hold anything, and say which ones do not."""
     kept: list[AudioFacts] = []
     told: list[str] = []
-    for number, stream in enumerate((one for one in streams if int(one["index"]) in sound), start=1):
-        found = sound[int(stream["index"])]
-        if found.packets:
+    for number, stream in enumerate((one for one in streams if one.get("codec_type") == "audio"), start=1):
+        found = sound.get(int(stream["index"]))
+        if found is None:
+            told.append(f"Audio track {number} is of a kind that is not known and is left out.")
+        elif found.packets:
             start_s = _number(video.start_s)
             first_s = found.first_s if found.first_s is not None else start_s
             late = [(start_s, first_s)] if first_s - start_s > LONG_GAP_S else []

@@ -113,7 +113,8 @@ class PacketScan:
         else:
             self.longest_gap_s = max(self.longest_gap_s, pts - self.last_s)
             self.step_back_s = max(self.step_back_s, self.last_s - pts)
-            self._gaps[min(_LONG_GAP, round((pts - self.last_s) * _TICKS))] += 1
+            # Never below 0: a crafted clock that runs backwards would fill the memory with distances of its own.
+            self._gaps[max(0, min(_LONG_GAP, round((pts - self.last_s) * _TICKS)))] += 1
         for fit in self._fits:
             fit.see(self._shown, pts - self.first_s)
         for ticks in self._ticks:

@@ -43,6 +43,8 @@ async def probe(tools: Toolbox, path: Path, limits: Limits | None = None) -> Sou
     pictures = await _scan(tools, path, size_bytes, video, sound, limits)
     format_name = found["format"]["format_name"]
     facts = describe.video_facts(video, pictures, format_name)
+    # Pixels may be ten times as wide as high: it is the widened picture that is encoded.
+    limits.check_size(facts.display_width, facts.display_height)
     wants_remux = not facts.seekable and not facts.untimed and format_name not in _STAY
     if not wants_remux:
         # A broadcast's clock may be set in the middle of it: the remux puts that right, and is looked at again.
@@ -108,7 +110,7 @@ _REFUSALS = (
 
 
 def _ffprobe(tools: Toolbox, limits: Limits) -> list[str]:
-    safe = [word for option, value in sniff.SAFE_INPUT.items() for word in (f"-{option}", value)]
+    safe = [word for option, value in (sniff.SAFE_INPUT | sniff.FAR_LOOK).items() for word in (f"-{option}", value)]
     # Where the kernel does not count memory, ffmpeg does at least refuse a single absurd piece of it.
     largest = ["-max_alloc", str(limits.probe_memory_bytes // _MOST_IN_ONE_PIECE)]
     return [str(tools.ffprobe), "-v", "error", *largest, *safe]

@@ -22,7 +22,7 @@ from contracts.errors import (
 from contracts.media import SourceFacts
 from media import encoder
 from media.limits import Limits
-from media.sniff import SAFE_INPUT
+from media.sniff import FAR_LOOK, SAFE_INPUT
 from media.tools import Ffmpeg, Toolbox
 
 CONTAINER = "matroska"
@@ -74,7 +74,7 @@ def _ways(tools: Toolbox, facts: SourceFacts) -> Iterator[tuple[Ffmpeg, str]]:
 def command(tool: Ffmpeg, source: Path, target: Path, facts: SourceFacts, *, sound: str = "copy") -> list[str]:
     """Copy the main video, every track of sound and of text, with their times as they are."""
     argv = [str(tool.ffmpeg), "-y", "-v", "error", "-nostdin", "-nostats", "-progress", "pipe:1"]
-    argv += [word for option, value in SAFE_INPUT.items() for word in (f"-{option}", value)]
+    argv += [word for option, value in (SAFE_INPUT | FAR_LOOK).items() for word in (f"-{option}", value)]
     # AVI and raw streams say only in which order pictures are decoded; what can be told of their times, is.
     argv += ["-fflags", "+genpts"]
     if not facts.clock_jumps:

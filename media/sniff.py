@@ -27,6 +27,8 @@ FORMATS = (
 
 # Put before `-i` in every call of ffmpeg and ffprobe that reads what a stranger sent.
 SAFE_INPUT = {"protocol_whitelist": "file", "format_whitelist": FORMATS}
+# Broadcasts and discs say what their sound is only where it begins: after 7 seconds ffmpeg would look no further.
+FAR_LOOK = {"analyzeduration": "60000000", "probesize": "64000000"}
 
 _HEAD = 1 << 14
 _STRETCH = 1 << 20

@@ -104,6 +104,7 @@ CASES: dict[str, tuple[Callable[[Clips, Path], None], str, str]] = {
     "huge.mp4": (_bytes(crafted.movie(width=16000, height=16000)), "SOURCE_TOO_LARGE", "256.0 million pixels"),
     "absurd.mp4": (_bytes(crafted.movie(width=65000, height=65000)), "SOURCE_UNSUPPORTED", "not known"),
     "wide.mp4": (_bytes(crafted.movie(width=60000, height=2)), "SOURCE_TOO_LARGE", "no side"),
+    "widened.mkv": (_picture("-vf", "scale=1800:64,setsar=10", "-c:v", "ffv1"), "SOURCE_TOO_LARGE", "18000x64"),
     "tracks.mp4": (_bytes(crafted.movie(tracks=900)), "SOURCE_TOO_MANY_STREAMS", "900 streams"),
     "many_tracks.mp4": (_bytes(crafted.movie(tracks=4000)), "SOURCE_TOO_", ""),
     "nested.mp4": (_bytes(crafted.nested(3000)), "SOURCE_UNSUPPORTED", "no video"),

@@ -66,6 +66,13 @@ def test_the_longest_way_between_keyframes_is_kept() -> None:
     assert found.keyframe_gap_s == 3
 
 
+def test_a_clock_that_runs_backwards_fills_no_memory() -> None:
+    times = (1e6 - n * (1 + n / 7000) for n in range(5000))  # each step back is another one
+    found = scanned(((f"{time:.6f}", "0.040000", "K__") for time in times), (Fraction(25),))
+    assert found.packets == 5000 and found.jumps
+    assert len(found._gaps) <= 65  # of the last few pictures, which are sorted
+
+
 async def test_lines_may_come_in_any_pieces() -> None:
     lines = b"0,%.6f,0.040000,%d,K__\n1,%.6f,0.050000,N/A,K__\n2,0,9,1,K__\n"
     text = b"".join(lines % (n / 25, n * 100, n / 20) for n in range(50))
