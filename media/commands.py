@@ -11,7 +11,7 @@ from typing import Any
 import ffmpeg
 
 from contracts.layout import INIT, PLAYLIST
-from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
+from contracts.media import FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
 from media import encoders, filters, sound
 from media.sniff import SAFE_INPUT
@@ -35,7 +35,7 @@ def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, 
     # One thread each when steps share the machine: two of them then fill two cores without getting in each other's way.
     threads = {} if request.alone else {"threads": 1}
 
-    reading = _seek(request, first_frame) | _whole(request.video, request.encoding)
+    reading = _seek(request, first_frame) | _whole(request.video)
     video = _input(source, threads, **reading)[str(request.video.stream)]
     video = _chain(video, filters.on_grid(request.video, grid, first_frame, frames, request.encoding))
     video = _chain(video, filters.uncovered(request.video))
@@ -72,10 +72,10 @@ def _seek(request: TranscodeSpan, first_frame: int) -> dict[str, Any]:
     return timing
 
 
-def _whole(video: VideoFacts, encoding: Encoding) -> dict[str, Any]:
+def _whole(video: VideoFacts) -> dict[str, Any]:
     """Let the graph see the pictures as they are stored: turning them is its own work."""
-    # A new graph for a new size would count from 0 again.
-    same_graph = {"reinit_filter": 0} if filters.keeps_its_graph(video, encoding) else {}
+    # A new graph for a new size, or for other colours, would count from 0 again.
+    same_graph = {"reinit_filter": 0} if filters.keeps_its_graph(video) else {}
     return {"noautorotate": None, **same_graph}
 
 
@@ -108,10 +108,10 @@ def audio(tool: Ffmpeg, source: Path, output: Path, request: EncodeAudio) -> lis
     if request.audio.gaps:
         ticks = ffmpeg.input(sound.ticks(request.audio.gaps, request.grid.duration_s), f="lavfi")
         track = _chain(ffmpeg.filter([track, ticks], "ainterleave", nb_inputs=2), sound.after_ticks())
-    track = _chain(track, sound.filled(request.grid.duration_s))
+    track = _chain(track, sound.filled(request.audio, request.video_start_s, request.grid.duration_s))
     out = track.output(
         f"file:{output / PLAYLIST}",
-        **{"c:a": "aac", "b:a": f"{request.audio.kbps}k"},
+        **{"c:a": "aac", "b:a": f"{request.audio.kbps}k", "bsf:a": sound.ONWARD},
         ac=request.audio.channels,
         **_segments(output, request.grid, 0, "+frag_discont", early_s=0.0),
     )

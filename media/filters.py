@@ -37,8 +37,12 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
         yield "setpts", {"expr": f"floor(N/({video.frame_rate})/TB+0.5)"}
     else:
         # Time 0 is the stream's own start. In seconds over TB: the filter's time base is not known here.
-        yield "setpts", {"expr": f"PTS-({video.start_s}/TB)"}
+        # Rounded: the start is told in microseconds, and where a tick is a whole picture 1.99999 of them were 1.
+        yield "setpts", {"expr": f"floor(PTS-({video.start_s}/TB)+0.5)"}
     if encoding.deinterlace:
+        # Broadcasts change their size from programme to programme; bwdif reads beyond the end of a smaller picture. All
+        # others pass untouched. Not `interl`: it writes beyond the end of some.
+        yield "scale", {"w": "iw", "h": "ih", "flags": "bicubic"}
         # Film in an interlaced stream is marked as whole pictures, and stays untouched.
         only = "interlaced" if video.codec in _FLAGGED else "all"
         yield "bwdif", {"mode": "send_field" if encoding.field_rate else "send_frame", "deint": only}
@@ -84,13 +88,13 @@ def to_smaller(width: int, height: int) -> Iterator[Filter]:
     yield "setsar", {"sar": "1"}
 
 
-def keeps_its_graph(video: VideoFacts, encoding: Encoding) -> bool:
+def keeps_its_graph(video: VideoFacts) -> bool:
     """Say whether pictures that change in size or kind half-way may enter the graph that is already laid.
 
-    The grid cannot be laid anew: it would count from 0 again. Only `scale` looks at each picture's own size; bwdif
-    and crop read beyond the end of a smaller one.
+    The grid cannot be laid anew: it would count from 0 again. `scale` looks at each picture's own size; what ffmpeg
+    crops by itself (8.1) it would crop beyond the end of a smaller one.
     """
-    return not encoding.deinterlace and not any(video.crop)
+    return not any(video.crop)
 
 
 def segment_seconds(grid: Grid) -> Fraction:

@@ -57,6 +57,20 @@ def resized(
     return charts.again(f"{name}.mp4", whole, "-c", "copy", before=("-framerate", "24"))
 
 
+def resized_fields(charts: Charts) -> Path:
+    """The same of interlaced pictures, which become narrower: a broadcast goes from one programme to the next."""
+    whole = charts.folder / "resized_fields.h264"
+    if not whole.exists():
+        parts = []
+        for index, wide in enumerate((320, 240)):
+            numbers = range(50 * index, 50 * index + 50)
+            weave = f"{yuv()},scale={wide}:180,interlace=scan=tff:lowpass=off"
+            coded = [*X264, "-bf", "0", "-flags", "+ildct+ilme", "-x264-params", "tff=1"]
+            parts.append(charts.make(f"fields{index}.h264", *coded, rate="50", pictures=weave, numbers=numbers))
+        whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    return charts.again("resized_fields.mp4", whole, "-c", "copy", before=("-framerate", "25"))
+
+
 def interlaced(charts: Charts, first: str) -> Path:
     scan = {"top": "tff", "bottom": "bff"}[first]
     coded = [*X264, "-flags", "+ildct+ilme", "-x264-params", f"{scan}=1"]

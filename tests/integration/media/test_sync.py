@@ -53,6 +53,11 @@ CONTAINERS: dict[str, tuple[Callable[[Clips], Path], float]] = {
     "mp4 with an edit list": (lambda c: copied(c, "edited.mp4", "-ss", "0.7", "-i", plain(c)), 1),
     # Cut between two pictures: the file itself shows the first one half a picture early.
     "mov with an edit list between pictures": (lambda c: copied(c, "edited.mov", "-ss", "0.35", "-i", plain(c)), 20),
+    # The start, 0.066667, is told in microseconds: rounded down, every picture came one tick early.
+    "mp4 whose ticks are whole pictures": (
+        lambda c: copied(c, "coarse.mp4", "-i", plain(c), "-video_track_timescale", "30", "-use_editlist", "0"),
+        1,
+    ),
     "fragmented mp4": (
         lambda c: copied(c, "fragmented.mp4", "-i", plain(c), "-movflags", "+frag_keyframe+empty_moov"),
         1,
@@ -91,6 +96,46 @@ async def test_sound_that_starts_earlier_loses_what_nobody_sees(
     assert [flash - heard.flashes[0] for flash in heard.flashes] == pytest.approx([0, 1, 2, 3])
     assert heard.sound.beeps() == pytest.approx([0.7, 1.7, 2.7], abs=0.03)
     assert heard.sound.seconds == pytest.approx(4, abs=0.05), "silence to the picture's end"
+
+
+@pytest.mark.parametrize("container", ["ts", "vob"])
+async def test_sound_that_begins_after_ten_seconds_is_found(
+    tools: Toolbox, clips: Clips, tmp_path: Path, container: str
+) -> None:
+    """Before it begins, nothing in these containers says what it is, or that it is there."""
+    inputs: Words = ["-f", "lavfi", "-i", "color=black:s=64x36:r=25:d=13", "-i", plain(clips)]
+    inputs += ["-filter_complex", "[1:a]atrim=end=2,asetpts=PTS+11/TB[a]", "-map", "0:v", "-map", "[a]"]
+    clips.ffmpeg(
+        *inputs, "-c:v", "mpeg2video", "-c:a", "mp2", "-f", container.replace("ts", "mpegts"), tmp_path / "late"
+    )
+    heard = await hear(tools, tmp_path / "late", tmp_path, OPTIONS)
+    assert heard.sound.beeps() == pytest.approx([11.5, 12.5], abs=0.002)
+
+
+CHANGES = {  # of a broadcast: from the film to the news and back
+    "5.1 to stereo": (("ac3", "-ac", "6"), ("ac3", "-ac", "2")),
+    "stereo to 5.1": (("ac3", "-ac", "2"), ("ac3", "-ac", "6")),
+    "another rate, and mono": (("mp2",), ("mp2", "-ar", "44100", "-ac", "1")),
+    "5.1 that began late to stereo": (("ac3", "-ac", "6", "-af", "atrim=start=0.3"), ("ac3", "-ac", "2")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_sound_that_changes_half_way_goes_on_in_time(
+    tools: Toolbox, clips: Clips, tmp_path: Path, change: str
+) -> None:
+    """ffmpeg lays its filters anew; those filled with silence from the start once more, and all came as much later."""
+    parts = []
+    for place, sound in enumerate(CHANGES[change]):
+        part = tmp_path / f"{place}.ts"
+        cut: Words = ["-ss", str(2 * place), "-t", "2", "-i", plain(clips), "-output_ts_offset", str(2 * place)]
+        clips.ffmpeg(*cut, *H264, "-bf", "0", "-c:a", *sound, part)
+        parts.append(part.read_bytes())
+    (tmp_path / "changes.ts").write_bytes(b"".join(parts))
+    heard = await hear_and_see(tools, tmp_path / "changes.ts", tmp_path, OPTIONS)
+    assert len(heard.flashes) == 4 and len(heard.sound.beeps()) == 4
+    assert max(map(abs, heard.offsets_ms)) < LIMIT_MS  # at most a packet of sound, at the seam
+    assert heard.sound.seconds == pytest.approx(4.5, abs=0.6)
 
 
 async def test_a_gap_in_the_sound_is_silence_and_moves_nothing(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from media.tools import Toolbox
 from tests.integration.sources.conftest import Judge
 from tests.support import chart
 from tests.support.charts import Charts, yuv
-from tests.support.kinds import MATRICES, apertured, resized, turned
+from tests.support.kinds import MATRICES, apertured, resized, resized_fields, turned
+from tests.support.missing import missing
 
 OFF = 3  # of 255: no conversion of colours takes part
 
@@ -69,3 +71,16 @@ async def test_a_turned_source_may_change_its_size_too(charts: Charts, judge: Ju
     out = await judge(source)
     assert out.size == (320, 180) and out.corners == {chart.UPRIGHT}
     assert out.numbers == list(range(48)) and out.off() <= OFF
+
+
+@pytest.mark.parametrize("build", range(2))
+async def test_interlaced_video_may_change_its_size(charts: Charts, judge: Judge, tools: Toolbox, build: int) -> None:
+    if build >= len(tools.tools):
+        missing("a second ffmpeg")
+    out = await judge(resized_fields(charts), tools=Toolbox(tools.tools[build : build + 1]))
+    assert out.size == (320, 180) and out.plan.grid.frame_rate.fraction == 50
+    # At the seam the fields of two sizes meet; nothing else may suffer.
+    numbers = out.numbers
+    assert len(numbers) == 100
+    assert [number for at, number in enumerate(numbers) if number != at and not 48 <= at < 52] == []
+    assert {picture.names for picture in out.largest[52:]} == {chart.UPRIGHT}

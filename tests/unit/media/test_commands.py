@@ -1,5 +1,6 @@
 """The words of each command line that everything depends on."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.media import Encoding, FrameRate, Grid, PlannedAudio, PlannedRendition, Span, ToneMap, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
-from media import commands, sniff
+from media import commands, sniff, sound
 from tests.support.media_facts import tool, video
 
 NTSC = Grid(frame_rate=FrameRate(num=30000, den=1001), frames=730, segment_frames=180)
@@ -102,7 +103,7 @@ def test_a_resumed_span_seeks_to_a_second_before_and_counts_on(tmp_path: Path) -
     assert after(argv, "-ss") == ["30.763000"]  # 13.745 + 540 frames of 1001/30000 s, less one second
     assert after(argv, "-seek_timestamp") == ["1"] and "-noaccurate_seek" in argv and "-copyts" in argv
     assert after(argv, "-start_number") == ["3", "3"] and after(argv, "-frames:v") == ["190", "190"]
-    assert "setpts=expr=PTS-(13.745000/TB)" in graph(argv)
+    assert "setpts=expr=floor(PTS-(13.745000/TB)+0.5)" in graph(argv)
     assert "trim=end_pts=730:start_pts=540" in graph(argv)
     assert "start_time" not in graph(argv)
 
@@ -168,7 +169,9 @@ def test_the_picture_is_turned_after_it_was_made_small(
 
 def test_a_new_size_half_way_meets_the_same_graph_unless_a_filter_would_choke(tmp_path: Path) -> None:
     assert after(made(tmp_path), "-reinit_filter") == ["0"]
-    assert "-reinit_filter" not in made(tmp_path, encoding=Encoding(deinterlace=True))
+    fields = made(tmp_path, encoding=Encoding(deinterlace=True))
+    assert after(fields, "-reinit_filter") == ["0"]
+    assert re.search(r"scale=flags=bicubic:h=ih:w=iw\[s1\];\[s1\]bwdif", graph(fields))
     cropped = made(tmp_path, picture=video(crop=(8, 0, 0, 0)))
     assert "-reinit_filter" not in cropped and "crop=exact=1:h=1080:w=1912" in graph(cropped)
 
@@ -179,12 +182,22 @@ def test_sound_is_measured_from_the_pictures_start() -> None:
     argv = commands.audio(tool(), Path("/data/in.mkv"), Path("/scratch/a"), wanted)
     words = graph(argv)
     assert "asetpts=expr=PTS-(0.021000/TB)" in words
-    assert "aresample=async=1:first_pts=1024:min_hard_comp=0.020:sample_rate=48000" in words
-    assert words.endswith("apad=whole_dur=24.336333[s6]")  # to the picture's end, the encoder's 1024 samples included
-    assert "atrim=end=25.357667" in words  # 730 pictures of 1001/30000 s, and one second more
+    assert "atrim=start_pts=1024" in words and "first_pts" not in words  # it begins with the picture
+    assert "aresample=async=1:min_hard_comp=0.020:sample_rate=48000" in words
+    assert "apad=whole_dur=24.336333" in words  # to the picture's end, the encoder's 1024 samples included
+    assert words.count("atrim=end=25.357667") == 2  # 730 pictures of 1001/30000 s, and one second more
+    assert after(argv, "-bsf:a") == [sound.ONWARD]
     assert after(argv, "-max_error_rate") == ["1"]
     assert after(argv, "-hls_segment_options") == ["movflags=+frag_discont:write_btrt=0"]
     assert (after(argv, "-b:a"), after(argv, "-ac"), after(argv, "-hls_time")) == (["128k"], ["2"], ["6.006000"])
+
+
+def test_sound_that_begins_late_is_silence_until_then() -> None:
+    planned = PlannedAudio(track=0, stream=2, kbps=128, start_s="0.521000")
+    wanted = EncodeAudio(**IDS, prefix="p/", audio=planned, grid=NTSC, video_start_s="0.021000")
+    words = graph(commands.audio(tool(), Path("/data/in.mkv"), Path("/scratch/a"), wanted))
+    assert "aresample=async=1:first_pts=1024:min_hard_comp=0.020:sample_rate=48000" in words
+    assert "start_pts" not in words
 
 
 def test_the_sample_has_picture_and_sound() -> None:
