@@ -55,6 +55,17 @@ class TranscodeVideo:
 
     @workflow.run
     async def run(self, request: TranscodeRequest) -> TranscodeResult:
+        # No `finally`: a workflow that the SDK puts out of its cache has to go without waiting for anything.
+        try:
+            result = await self._make_or_fail()
+        except (Exception, asyncio.CancelledError):
+            await self._leave()
+            raise
+        await self._leave()
+        return result
+
+    async def _make_or_fail(self) -> TranscodeResult:
+        """Make the video; when that fails or is cancelled, write the end before the error goes on."""
         try:
             return await self._make()
         except (ActivityError, ChildWorkflowError) as error:
@@ -70,10 +81,11 @@ class TranscodeVideo:
         except asyncio.CancelledError:
             await self._cancelled()
             raise
-        finally:
-            if self._remuxes:
-                await uninterrupted(copying.drop_remux(self._job))
-            await workflow.wait_condition(workflow.all_handlers_finished)
+
+    async def _leave(self) -> None:
+        if self._remuxes:
+            await uninterrupted(copying.drop_remux(self._job))
+        await workflow.wait_condition(workflow.all_handlers_finished)
 
     @workflow.query
     def status(self) -> str:

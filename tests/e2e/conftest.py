@@ -103,7 +103,7 @@ def slow_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> It
     """A service whose encoders are paced, for tests in which something happens in the middle of an encode."""
     folder = tmp_path_factory.mktemp("slow")
     tool = tools.pick()
-    (folder / "ffmpeg").write_text(SLOW.format(ffmpeg=tool.ffmpeg))
+    (folder / "ffmpeg").write_text(SLOW.format(ffmpeg=tool.ffmpeg, folder=folder))
     (folder / "ffmpeg").chmod(0o755)
     (folder / "ffprobe").symlink_to(tool.ffprobe)
     running = Service(folder / "home", QUICK | {"VLOG_FFMPEG": str(folder / "ffmpeg")})

@@ -84,7 +84,7 @@ async def made(tools: Toolbox, work: Work, folder: Path) -> MadeSubtitles:
 
 SOURCES = {
     "subrip, ass and webvtt in mkv": ("text.mkv", ["srt", "ass", "webvtt"]),
-    "mov_text in mp4": ("text.mp4", ["mov_text"]),
+    "mov_text in mp4": ("worded.mp4", ["mov_text"]),
     "mov_text in mov": ("text.mov", ["mov_text"]),
     "webvtt in webm": ("text.webm", ["webvtt"]),
 }
@@ -204,7 +204,7 @@ async def test_pictures_of_text_are_told_of_and_empty_tracks_left_out(
 
 
 async def test_subtitles_that_are_gone_are_not_listed(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
-    work = await prepare(tools, captioned(clips, "text.mp4", ["mov_text"]), OPTIONS)
+    work = await prepare(tools, captioned(clips, "worded.mp4", ["mov_text"]), OPTIONS)
     master = await publish(work, tmp_path)
     store = LocalStore(tmp_path)
     done = await made(tools, work, tmp_path)
@@ -218,7 +218,7 @@ async def test_subtitles_that_are_gone_are_not_listed(tools: Toolbox, clips: Cli
 
 
 async def test_a_source_that_is_gone_fails_the_step_with_a_code(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
-    work = await prepare(tools, captioned(clips, "text.mp4", ["mov_text"]), OPTIONS)
+    work = await prepare(tools, captioned(clips, "worded.mp4", ["mov_text"]), OPTIONS)
     request = work.subtitles().model_copy(update={"source_key": ObjectKey("uploads/9")})
     with pytest.raises(VlogError):
         await ActivityEnvironment().run(SubtitleSteps(LocalStore(tmp_path), tools).make_subtitles, request)
