@@ -135,6 +135,11 @@ class Steps:
     def resume(self) -> None:
         self.paused = False
 
+    async def resumed(self) -> None:
+        """Wait while paused, before something begins that no pause stops."""
+        while self.paused:
+            await workflow.wait_condition(lambda: not self.paused)
+
     def set_tier(self, tier: Tier) -> None:
         self.tier = tier
 

@@ -149,6 +149,8 @@ class TranscodeVideo:
         renditions = await self._encode(facts, planned)
         plan = planned.plan
 
+        # A pause may have come with the last step's answer; once `_over`, no resume would be heard either.
+        await self._steps.resumed()
         self._over = True
         self._say("publishing")
         # From here on a cancel comes too late: half a flip would be worse than either stream.

@@ -243,6 +243,12 @@ async def test_a_pause_takes_steps_back_and_they_go_on_without_a_try_lost() -> N
     assert tried == [(0, 0), (1, 0)]
 
 
+async def test_a_pause_that_comes_with_the_last_answer_holds_the_publishing_until_the_resume() -> None:
+    steps, status = await told("paused at the end")
+    assert status == "ready"
+    assert steps.calls[-6:] == ["verify", "resume", "manifests", "publish", "finalize", "storyboard"]
+
+
 @pytest.mark.parametrize("story", ["paused lists", "cancelled lists"])
 async def test_commands_reach_the_workflows_of_long_lists(story: str) -> None:
     steps, status = await told(story)

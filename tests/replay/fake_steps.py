@@ -166,6 +166,8 @@ class FakeSteps:
         self.calls: list[str] = []
         self.planning = asyncio.Event()
         self.encoding = asyncio.Event()
+        self.verifying = asyncio.Event()
+        self.paused = asyncio.Event()
         self.plans: list[MakePlan] = []
         self.priorities: list[int | None] = []
         self.published: list[Publish] = []
@@ -277,6 +279,9 @@ class FakeSteps:
     async def verify(self, request: VerifyRenditions) -> VerifiedRenditions:
         self.calls.append(request.step_key)
         self.verified.append(request)
+        if self.story == "paused at the end":
+            self.verifying.set()
+            await self.paused.wait()  # it never hears of the pause, and answers as if nothing had happened
         broken = {"anew": "720p", "broken": "360p", "a rung stays broken": "720p"}.get(self.story)
         if self.story == "anew" and request.again:
             broken = None

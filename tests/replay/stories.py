@@ -78,6 +78,25 @@ async def _pause_and_resume(handle: Handle, steps: FakeSteps) -> None:
     await handle.execute_update(TranscodeVideo.resume)
 
 
+async def _pause_the_check(handle: Handle, steps: FakeSteps) -> None:
+    await steps.verifying.wait()
+    await handle.execute_update(TranscodeVideo.pause)
+    steps.paused.set()
+    while not await _has_decided_after(handle, "verify"):
+        await asyncio.sleep(0.05)
+    steps.calls.append("resume")
+    await handle.execute_update(TranscodeVideo.resume)
+
+
+async def _has_decided_after(handle: Handle, step: str) -> bool:
+    """Tell whether the workflow knows how a step ended, and has done what follows from it."""
+    events = (await handle.fetch_history()).events
+    named = {e.event_id: e.activity_task_scheduled_event_attributes.activity_id for e in events}
+    ended = [e.activity_task_completed_event_attributes.scheduled_event_id for e in events]
+    place = next((place for place, number in enumerate(ended) if named.get(number) == step), len(events))
+    return any(e.HasField("workflow_task_completed_event_attributes") for e in events[place:])
+
+
 async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
     await handle.execute_update(TranscodeVideo.pause)
@@ -93,6 +112,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "cancelled beside a broken disk": _cancel_encoders,
     "paused": _pause_and_resume,
     "paused lists": _pause_and_resume,
+    "paused at the end": _pause_the_check,
 }
 
 STORIES = (
