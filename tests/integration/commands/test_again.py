@@ -10,6 +10,7 @@ from mirror.writes_again import Again
 from tests.integration.api.running import Api
 from tests.integration.commands.story import Made, events, fail, in_state, job_row, publish, rendition, upload
 from tests.integration.mirror.story import PLAN
+from tests.support.eventually import eventually
 
 LOST = MissingRendition(name="720p", code="ENCODER_CRASHED", sentence="ffmpeg crashed.")
 
@@ -210,6 +211,23 @@ async def test_a_deleted_video_is_gone_at_once_and_comes_back_under_its_address(
     await quiet_api.change("UPDATE videos SET deleted_at = now(), purged_at = now() WHERE id = :id", id=made.video_id)
     gone = await quiet_api.http.post(f"/api/videos/{made.video_id}/restore")
     assert (gone.status_code, gone.json()["error"]) == (404, "VIDEO_NOT_FOUND")
+
+
+async def test_a_delete_cancels_a_retry_that_was_being_written(quiet_api: Api) -> None:
+    made = await in_state(quiet_api, "failed")
+    blocked = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+    async def is_waiting() -> bool:
+        return bool(await quiet_api.rows(blocked))
+
+    async with quiet_api.database.write() as s:
+        new = await writes_again.retry_video(s, VideoId(made.video_id), Again())
+        assert new is not None
+        deleting = asyncio.create_task(quiet_api.http.delete(f"/api/videos/{made.video_id}"))
+        await eventually(is_waiting, within=60)
+    assert (await deleting).status_code == 200
+    row = await job_row(quiet_api, new.job_id)
+    assert (row["state"], row["deleted_at"] is not None) == ("cancelled", True)
 
 
 async def _end(api: Api, made: Made, whole: VerifiedRenditions, keep: tuple[str, ...] = ()) -> None:
