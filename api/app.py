@@ -38,7 +38,7 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(starter.run(), name="starter"),
-            asyncio.create_task(announce(database), name="announcement"),
+            asyncio.create_task(announce(database, store), name="announcement"),
             asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
         ]
         try:

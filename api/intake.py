@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from api.announcing import pass_over_stored
 from api.errors import ApiError, database_away, is_database_away
 from api.fields import Details, clean_filename, extension_of, title_from
 from api.parts import Parts
@@ -79,12 +80,20 @@ class Intake:
     @asynccontextmanager
     async def source(self, filename: str | None) -> AsyncIterator[Source]:
         """Open a new source; its number is taken before its first byte, so its key never changes."""
-        async with self._parts.database.write() as session:
-            video_id = await writes.next_video_id(session)
         name = clean_filename(filename)
-        key = source_key(video_id, extension_of(name))
+        video_id, key = await self._free_key(name)
         async with self._parts.store.writer(key) as writer:
             yield Source(video_id, name, writer, self._parts.settings.max_upload_size)
+
+    async def _free_key(self, name: str) -> tuple[VideoId, ObjectKey]:
+        """Take a number whose source is not stored yet; a database that was restored gives some twice."""
+        while True:
+            async with self._parts.database.write() as session:
+                video_id = await writes.next_video_id(session)
+            key = source_key(video_id, extension_of(name))
+            if await self._parts.store.stat(key) is None:
+                return video_id, key
+            await pass_over_stored(self._parts.database, self._parts.store)
 
     async def accept(self, source: Source, details: Details, idempotency_key: str | None) -> CreatedVideo:
         """Keep the bytes, record video and job together, and start; a start that fails is caught up later."""

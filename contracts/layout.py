@@ -13,6 +13,7 @@ INIT = "init.mp4"
 SUBTITLES = "subtitles.vtt"
 TIMELINES = "timelines/"  # of a sound track, while it grows: its segments are not all of one length
 
+UPLOADS = "uploads/"  # sources, each named by its video's number
 REMUXED = "remuxed/"  # copies of sources that seek badly, for as long as their job lasts
 
 # Anything else is stored without an extension: a name never reaches ffmpeg as a hint.
@@ -27,7 +28,7 @@ _SEGMENT = re.compile(r"seg_(\d{5,})\.m4s$")
 
 
 def source_key(video_id: VideoId, extension: str) -> ObjectKey:
-    return ObjectKey(f"uploads/{video_id}{extension if extension in KNOWN_EXTENSIONS else ''}")
+    return ObjectKey(f"{UPLOADS}{video_id}{extension if extension in KNOWN_EXTENSIONS else ''}")
 
 
 def remux_key(video_id: VideoId, job_id: JobId) -> ObjectKey:

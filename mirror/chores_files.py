@@ -13,6 +13,7 @@ from mirror.chores_workers import seconds
 from mirror.events import Event, add_event
 from mirror.locking import database_now
 from mirror.marks import move_on, place_of
+from mirror.numbers import given_here
 from mirror.sessions import AnySession, WriteSession
 from mirror.states import has_ended
 from mirror.tables import AudioRenditionRow, Job, SubtitleRenditionRow, Upload, Video, VideoQuality, unfinished
@@ -127,9 +128,13 @@ async def end_purge(s: WriteSession, video_id: int) -> None:
 
 
 async def unknown_videos(s: AnySession, numbers: Sequence[int]) -> set[int]:
-    """Choose the numbers that no video has."""
+    """Choose the numbers that were given out here and that no video has.
+
+    After a restore, or beside an empty database, the sources in storage may be all that is left of their videos.
+    """
     known = await s.execute(select(Video.id).where(Video.id.in_(numbers)))
-    return set(numbers) - set(known.scalars())
+    given = await given_here(s)
+    return {number for number in numbers if number in given} - set(known.scalars())
 
 
 async def ended_jobs(s: AnySession, numbers: Sequence[int]) -> set[int]:

@@ -11,6 +11,7 @@ from contracts.states import AFTER_THE_END, JobKind, QualityStatus, StepName, St
 from contracts.steps import FailJob, Finalize, Publish, StepProgress, TranscodeRequest
 from mirror.claims import StepClaim, WorkerIdentity
 from mirror.locking import database_now, lock_job
+from mirror.numbers import highest_given, leave_alone, pass_over_jobs, pass_over_videos
 from mirror.sessions import AnySession, WriteSession
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, VideoQuality, Worker, unfinished
 from mirror.writes_end import complete_job, fail_job
@@ -86,7 +87,9 @@ async def rebuild_job(s: WriteSession, story: JobStory) -> None:
 async def _fresh_job(s: WriteSession, story: JobStory) -> Job:
     """Make the rows of video and job where they are gone, and reset what the story tells."""
     request = story.request
-    await s.execute(
+    await pass_over_videos(s, request.video_id)
+    await pass_over_jobs(s, request.job_id)
+    brought_back = await s.execute(
         insert(Video)
         .values(
             id=request.video_id,
@@ -99,7 +102,11 @@ async def _fresh_job(s: WriteSession, story: JobStory) -> Job:
             created_at=story.started_at,
         )
         .on_conflict_do_nothing()
+        .returning(Video.id)
     )
+    if brought_back.scalar_one_or_none() is not None:
+        # Rows were lost, and Temporal does not know of the oldest videos any more: their sources are not left over.
+        await leave_alone(s, await highest_given(s))
     asked = {
         "output": request.output,
         "qualities": list(request.qualities),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from contracts.housekeeping import ChoreDone, KeepHouse
-from contracts.layout import REMUXED, remuxed_job, source_video
+from contracts.layout import REMUXED, UPLOADS, remuxed_job, source_video
 from mirror.chores_files import ended_jobs, unknown_videos
 from mirror.sessions import AnySession, Database
 from storage.store import Store
@@ -33,8 +33,8 @@ class ScratchChore:
         storyboard that reads a copy after its job's end: a copy has a day.
         """
         removed = await self._store.remove_abandoned(limit=AT_ONCE)
-        removed += await self._store.remove_unfinished("uploads/", older_than_s=HALF_UPLOAD_S)
-        removed += await self._remove(source_video, "uploads/", ROWLESS_S, unknown_videos)
+        removed += await self._store.remove_unfinished(UPLOADS, older_than_s=HALF_UPLOAD_S)
+        removed += await self._remove(source_video, UPLOADS, ROWLESS_S, unknown_videos)
         return ChoreDone(count=removed + await self._remove(remuxed_job, REMUXED, HALF_UPLOAD_S, ended_jobs))
 
     async def _remove(self, number_of: Number, prefix: str, older_than_s: float, chosen: Choice) -> int:

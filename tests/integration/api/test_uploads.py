@@ -246,3 +246,18 @@ async def test_a_page_of_another_site_cannot_upload_on_behalf_of_its_visitor(lon
 async def test_a_hostile_form_is_refused_and_leaves_nothing(lonely_api: Api, kind: str, body: bytes, code: str) -> None:
     answer = await lonely_api.http.post("/api/videos", content=body, headers={"Content-Type": kind})
     await refused(lonely_api, answer, 415 if code == "MULTIPART_EXPECTED" else 400, code)
+
+
+async def test_a_number_whose_source_is_stored_is_passed_over(lonely_api: Api) -> None:
+    """A database that was restored from an older copy gives numbers again: nothing that is stored is written over."""
+    api = lonely_api
+    [last] = [row["last_value"] for row in await api.rows("SELECT last_value FROM videos_id_seq")]
+    kept = {f"uploads/{last + 1}.mp4": b"a film", f"uploads/{last + 5}.mov": b"another"}
+    (api.root / "uploads").mkdir(exist_ok=True)
+    for key, data in kept.items():
+        (api.root / key).write_bytes(data)
+    answer = await api.http.put("/api/videos", params={"filename": "new.mp4"}, content=VIDEO)
+    assert answer.status_code == 201, answer.text
+    new = answer.json()["video_id"]
+    assert new > last + 5
+    assert api.files() == {**kept, f"uploads/{new}.mp4": VIDEO}

@@ -17,7 +17,7 @@ from mirror.chores_files import begin_purge
 from mirror.sessions import Database
 from mirror.slugs import slug_of
 from mirror.tables import Job
-from mirror.writes import CreatedVideo
+from mirror.writes import CreatedVideo, next_video_id
 from storage.local import LocalStore
 from tests.integration.mirror.story import row, rows_of, upload
 
@@ -245,11 +245,29 @@ async def test_sources_without_a_video_and_copies_of_ended_jobs_go(database: Dat
     ended = await upload(database, "ended")
     await change(database, "UPDATE transcoding_jobs SET completed_at = now() WHERE id = :id", id=ended.job_id)
     kept = ["uploads/notes.txt", video.request.source_key, f"remuxed/{video.video_id}-{video.job_id}.mkv"]
-    over = ["uploads/99999.mp4", "uploads/99998", f"remuxed/{ended.video_id}-{ended.job_id}.mkv", "remuxed/7-77777.mkv"]
+    async with database.write() as s:  # intakes that took a number and died
+        cut, short, young = [await next_video_id(s) for _ in range(3)]
+    over = [
+        f"uploads/{cut}.mp4",
+        f"uploads/{short}",
+        f"remuxed/{ended.video_id}-{ended.job_id}.mkv",
+        "remuxed/7-77777.mkv",
+    ]
     await put(store, *kept, *over)
     for key in (*kept, *over):
         os.utime(store.path(key), (time.time() - 2 * DAY,) * 2)
-    fresh = ["uploads/99997.mp4", "remuxed/8-88888.mkv"]
+    fresh = [f"uploads/{young}.mp4", "remuxed/8-88888.mkv"]
     await put(store, *fresh)  # an intake that has not written its rows yet; a storyboard that still reads
     assert (await ScratchChore(database, store).remove_scratch(HOUSE)).count == len(over)
     assert names(store) == sorted([*kept, *fresh])
+
+
+async def test_sources_of_videos_that_this_database_never_knew_stay(database: Database, store: LocalStore) -> None:
+    """After a restore, or with an empty database beside a full storage, they are all that is left of their videos."""
+    last = (await upload(database, "film")).video_id
+    later = [f"uploads/{last + 1}.mp4", f"uploads/{last + 1000}.mp4"]
+    await put(store, *later)
+    for key in later:
+        os.utime(store.path(key), (time.time() - 2 * DAY,) * 2)
+    assert (await ScratchChore(database, store).remove_scratch(HOUSE)).count == 0
+    assert names(store) == sorted(later)

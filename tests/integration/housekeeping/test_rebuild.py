@@ -1,6 +1,7 @@
 """Rows that were garbled or deleted come back as they were, from Temporal's histories alone."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
@@ -13,12 +14,14 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.chores.scratch import ScratchChore
 from activities.ending import EndingSteps
 from activities.failures import FailureInterceptor
 from activities.history import HistoryReader, step_types
 from activities.publishing import ManifestSteps, PublishSteps
 from activities.rebuilding import MirrorRebuild
 from activities.recording import RecordingInterceptor
+from contracts.housekeeping import KeepHouse
 from contracts.layout import PLAYLIST
 from contracts.media import FrameRate, VideoRendition
 from contracts.queues import TaskQueue
@@ -212,6 +215,23 @@ async def test_rows_that_are_gone_altogether_come_back(
     for row in (*before["videos"], *after["videos"]):
         row.pop("source_filename")  # no step needs it, so Temporal never heard of it
     assert_same(before, after)
+
+
+async def test_a_database_begun_anew_gives_no_number_twice_and_leaves_older_sources(
+    database: Database, client: Client, outbox: Outbox, store: LocalStore, rebuilding: MirrorRebuild
+) -> None:
+    oldest = (await upload(database, "Long forgotten by Temporal")).request.source_key
+    video = await ended(database, client, outbox, store, "success")
+    await store.put_bytes(oldest, b"a film")
+    os.utime(store.path(oldest), (0, 0))
+    await change(database, "DELETE FROM videos")
+    for sequence in ("videos_id_seq", "transcoding_jobs_id_seq"):
+        await change(database, f"ALTER SEQUENCE {sequence} RESTART")
+    assert await rebuilding.rebuild(name_of(video))
+    assert (await ScratchChore(database, store).remove_scratch(KeepHouse())).count == 0
+    assert await store.stat(oldest) is not None
+    new = await upload(database)
+    assert new.video_id > video.video_id and new.job_id > video.job_id
 
 
 async def test_a_running_job_comes_back_and_goes_on_to_its_end(
