@@ -29,6 +29,12 @@ class NeededOutputs:
     slug: str
     prefixes: frozenset[str]
     outputs: frozenset[str]
+    newest: int  # the highest number of an output that any job of it ever had
+
+    def knows(self, output: str) -> bool:
+        """Tell an output of a job that has a row. Where rows were lost, another may be the one that is served."""
+        number = output.removeprefix("r")
+        return number.isdecimal() and int(number) <= self.newest
 
 
 async def videos_to_look_at(s: WriteSession, *, grace_s: float, limit: int) -> list[int]:
@@ -65,7 +71,8 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     rows: list[str] = []
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
-    return NeededOutputs(video_id, video.slug, frozenset(rows), frozenset({jobs[-1].output}))
+    newest = max(int(job.output.removeprefix("r")) for job in jobs)
+    return NeededOutputs(video_id, video.slug, frozenset(rows), frozenset({jobs[-1].output}), newest)
 
 
 async def to_purge(s: AnySession, *, retention_s: float, limit: int) -> list[int]:

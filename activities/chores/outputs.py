@@ -23,8 +23,9 @@ class OutputsChore:
         The grace is `VLOG_OLD_RENDITION_GRACE_SECONDS`.
 
         Safe to repeat: what is named stays, what is gone is gone. Beside jobs: a video with an unfinished one is left
-        alone. Beside a retry or a retranscode that begins right now: the video's row is locked until the folders
-        are gone, a new job waits for it, and the output that a retry inherits is never removed.
+        alone. Beside rows that were lost, and come back one job after the other: an output that is newer than every
+        job is left alone. Beside a retry or a retranscode that begins right now: the video's row is locked until the
+        folders are gone, a new job waits for it, and the output that a retry inherits is never removed.
         """
         async with self._database.write() as session:
             chosen = await videos_to_look_at(session, grace_s=self._grace_s, limit=AT_ONCE)
@@ -38,7 +39,7 @@ class OutputsChore:
 
     async def _remove(self, needed: NeededOutputs) -> int:
         removed, here = 0, video_prefix(needed.slug)
-        for output in await self._store.folders(here):
+        for output in filter(needed.knows, await self._store.folders(here)):
             base = f"{here}{output}/"
             folders = {f"{base}{name}/" for name in await self._store.folders(base)}
             over = {folder for folder in folders - needed.prefixes if _is_over(folder, output, needed)}

@@ -105,6 +105,15 @@ async def test_what_a_retry_would_inherit_stays(database: Database, store: Local
     assert await removed(database, store) == 0
 
 
+async def test_an_output_newer_than_every_job_stays(database: Database, store: LocalStore) -> None:
+    """Postgres was restored, or a rebuild has only come to the first of two jobs: the second one's stream is served."""
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    await put(store, "videos/film/r1/360p/seg_00000.m4s", "videos/film/r2/360p/seg_00000.m4s", "videos/film/rest/a/b")
+    assert await removed(database, store) == 0
+    assert len(names(store)) == 3
+
+
 async def test_a_rendition_that_was_started_anew_leaves_its_first_folder(database: Database, store: LocalStore) -> None:
     video = await upload(database, "film")
     await completed(database, video, ago_s=DAY)
