@@ -18,7 +18,7 @@ async def told(story: str) -> tuple[FakeSteps, str]:
     steps = FakeSteps(story)
     async with temporal_for_stories() as client, telling(client, steps) as handle:
         if command := COMMANDS.get(story):
-            await asyncio.wait_for(command(handle, steps), 60)
+            await asyncio.wait_for(command(handle, steps), 120)
         try:
             result = await handle.result()
         except WorkflowFailureError as error:
