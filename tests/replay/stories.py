@@ -136,19 +136,29 @@ STORIES = (
 )
 
 
+async def _dev_server() -> WorkflowEnvironment:
+    for again in (True, True, True, False):
+        try:
+            return await WorkflowEnvironment.start_local(
+                data_converter=pydantic_data_converter,
+                dev_server_existing_path=str(temporal_binary()),
+                dev_server_log_level="error",
+                dev_server_extra_args=[word for value in DYNAMIC_CONFIG for word in ("--dynamic-config-value", value)],
+                search_attributes=[
+                    SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID),
+                    SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS),
+                    SearchAttributeKey.for_int(SEARCH_TIER),
+                ],
+            )
+        except RuntimeError:  # the SDK waits five seconds and no more; a starved machine needs longer now and then
+            if not again:
+                raise
+    raise AssertionError
+
+
 @asynccontextmanager
 async def temporal_for_stories() -> AsyncIterator[Client]:
-    environment = await WorkflowEnvironment.start_local(
-        data_converter=pydantic_data_converter,
-        dev_server_existing_path=str(temporal_binary()),
-        dev_server_log_level="error",
-        dev_server_extra_args=[word for value in DYNAMIC_CONFIG for word in ("--dynamic-config-value", value)],
-        search_attributes=[
-            SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID),
-            SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS),
-            SearchAttributeKey.for_int(SEARCH_TIER),
-        ],
-    )
+    environment = await _dev_server()
     try:
         yield environment.client
     finally:
