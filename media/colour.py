@@ -10,19 +10,28 @@ Filter = tuple[str, dict[str, str | int]]
 WIDE_PRIMARIES = frozenset({"bt2020", "smpte431", "smpte432"})
 _BT709 = {"color_primaries": "bt709", "color_trc": "bt709", "colorspace": "bt709", "range": "tv"}
 _HIGH_DEFINITION = 720  # lines from which untagged pictures are meant as BT.709; below they are BT.601
-# The matrices that scale reads from each picture itself; `gbr` is none.
-_READ_BY_SCALE = frozenset({"bt709", "gbr", "smpte170m", "bt470bg", "fcc", "smpte240m", "bt2020nc"})
+_UNSAID = frozenset({"", "unknown", "unspecified"})
+
+
+def readable(video: VideoFacts) -> Iterator[Filter]:
+    """Give a matrix that scale does not know (`bt2020c`, mostly a mistake) the name of the likeliest it knows.
+
+    ffmpeg 8 ends before the first picture of it. Matrices that are nothing like it are refused at the probe.
+    """
+    if video.color_space not in tone.MATRICES | _UNSAID and not is_rgb(video):
+        yield "setparams", {"colorspace": likeliest_matrix(video)}
 
 
 def to_bt709(video: VideoFacts, encoding: Encoding, width: int, height: int) -> Iterator[Filter]:
     """Scale, and bring every colour to BT.709 in limited range."""
+    yield from readable(video)
     scale: dict[str, str | int] = {"w": width, "h": height, "flags": "bicubic"}
     if encoding.tone_map is not ToneMap.NONE:
         yield "scale", scale
         yield from tone.to_sdr(video, encoding.tone_map)
     else:
-        tagged = video.color_space in _READ_BY_SCALE or is_rgb(video)
-        matrix = video.color_space if tagged else untagged_matrix(video)
+        tagged = video.color_space in tone.MATRICES or is_rgb(video)
+        matrix = video.color_space if tagged else likeliest_matrix(video)
         if not tagged:
             # Only for these: scale follows the tags of each picture, should they change half-way.
             scale["in_color_matrix"] = matrix
@@ -45,6 +54,8 @@ def is_rgb(video: VideoFacts) -> bool:
     return not video.pixel_format.startswith(("yuv", "nv", "p0", "p2", "y2", "uyvy", "xv", "gray", "ya"))
 
 
-def untagged_matrix(video: VideoFacts) -> str:
+def likeliest_matrix(video: VideoFacts) -> str:
     """Guess the matrix that colours were made with from the size, as players do."""
+    if video.color_space == "bt2020c" or video.color_transfer in tone.TRANSFERS:
+        return "bt2020nc"
     return "bt709" if min(video.width, video.height) >= _HIGH_DEFINITION else "smpte170m"

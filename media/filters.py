@@ -42,6 +42,7 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
     if encoding.deinterlace:
         # Broadcasts change their size from programme to programme; bwdif reads beyond the end of a smaller picture. All
         # others pass untouched. Not `interl`: it writes beyond the end of some.
+        yield from colour.readable(video)
         yield "scale", {"w": "iw", "h": "ih", "flags": "bicubic"}
         # Film in an interlaced stream is marked as whole pictures, and stays untouched.
         only = "interlaced" if video.codec in _FLAGGED else "all"

@@ -9,6 +9,8 @@ Stream = dict[str, Any]  # one entry of ffprobe's `streams`
 
 # Sample entries of locked media: Common Encryption's, and what Apple and Adobe used before it.
 _LOCKED_TAGS = frozenset({"encv", "enca", "enct", "encs", "drms", "drmi", "drmt"})
+# Matrices that no scaler here can read, and that look like no other: taken for one, they come out in false colours.
+_UNREADABLE_MATRICES = frozenset({"ycgco", "ycgco-re", "ycgco-ro", "ictcp", "ipt-c2"})
 _SINGLE_LAYER_ONLY = 5  # Dolby Vision's own colours, without a layer that other decoders understand
 
 
@@ -28,6 +30,8 @@ def check_video(stream: Stream, size_bytes: int, limits: Limits) -> None:
         # A table without entries declares millions of pictures in a few bytes; readers then make room for them all.
         raise SourceTooComplex(f"The file declares {declared} pictures, which is more than it has bytes.")
     limits.check_size(int(stream.get("width") or 0), int(stream.get("height") or 0))
+    if (matrix := stream.get("color_space")) in _UNREADABLE_MATRICES:
+        raise SourceUnsupported(f"The colours are kept as {matrix}, which cannot be read here; send a usual kind.")
     for side in stream.get("side_data_list", []):
         profile, base = _whole(side.get("dv_profile")), _whole(side.get("dv_bl_signal_compatibility_id"))
         if profile == _SINGLE_LAYER_ONLY or (profile is not None and profile >= 10 and base == 0):

@@ -10,6 +10,8 @@ from contracts.media import ToneMap, VideoFacts
 Filter = tuple[str, dict[str, str | int]]
 
 TRANSFERS = frozenset({"smpte2084", "arib-std-b67"})
+# What scale reads from each picture itself; `gbr` is none.
+MATRICES = frozenset({"bt709", "gbr", "smpte170m", "bt470bg", "fcc", "smpte240m", "bt2020nc"})
 # Where PQ and HLG put the white of a sheet of paper, in cd/m² (BT.2408).
 PAPER_NITS = 203
 # Up to this share of paper white the tone curve changes nothing; above it makes room for what is brighter.
@@ -47,7 +49,7 @@ def _by_zscale(video: VideoFacts) -> Iterator[Filter]:
     meant = {
         "tin": video.color_transfer,
         "pin": _or(video.color_primaries, "bt2020"),
-        "min": _or(video.color_space, "bt2020nc"),
+        "min": video.color_space if video.color_space in MATRICES else "bt2020nc",
         "rin": "full" if video.color_range == "pc" else "limited",
     }
     yield "zscale", {**meant, "t": "linear", "npl": PAPER_NITS}

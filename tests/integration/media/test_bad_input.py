@@ -99,6 +99,11 @@ CASES: dict[str, tuple[Callable[[Clips, Path], None], str, str]] = {
     "subtitles.mp4": (_bytes(b"1\n00:00:01,000 --> 00:00:02,000\nHello\n"), "SOURCE_UNREADABLE", "text"),
     "encrypted.mp4": (_encrypted, "SOURCE_ENCRYPTED", "encrypted"),
     "dolby5.mp4": (_dolby(5, 0), "SOURCE_UNSUPPORTED", "Dolby Vision of profile 5"),
+    "ycgco.mkv": (
+        _picture("-pix_fmt", "yuv444p", "-c:v", "libx264", "-x264-params", "colormatrix=YCgCo"),
+        "SOURCE_UNSUPPORTED",
+        "ycgco",
+    ),
     "noise.mp4": (_noisy, "SOURCE_UNREADABLE", "None of the file's pictures"),
     "bomb.mp4": (_bytes(crafted.movie(samples=80_000_000)), "SOURCE_TOO_COMPLEX", "80000000 pictures"),
     "huge.mp4": (_bytes(crafted.movie(width=16000, height=16000)), "SOURCE_TOO_LARGE", "256.0 million pixels"),

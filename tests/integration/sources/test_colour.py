@@ -35,6 +35,8 @@ UNTAGGED = {"colorspace": "", "color_trc": "", "color_primaries": "", "range": "
         ("bt601_625", yuv(matrix="bt470bg", tags=PAL)),
         ("smpte240m", yuv(matrix="smpte240m", tags={"colorspace": "smpte240m"})),
         ("untagged", yuv(matrix="smpte170m", tags=UNTAGGED)),
+        ("bt2020c", yuv(matrix="bt2020", tags={"colorspace": "bt2020c"})),
+        ("derived", yuv(matrix="smpte170m", tags={"colorspace": "chroma-derived-nc"})),
         ("full_range", yuv(full=True)),
         ("full_range_bt601", yuv(matrix="smpte170m", full=True, tags=SD)),
     ],
@@ -45,6 +47,13 @@ async def test_other_matrices_and_ranges_become_bt709(
     out = await judge(charts.make(f"{name}.mp4", pictures=pictures))
     assert out.numbers == list(range(48)) and out.off() <= OFF
     assert tagged_everywhere(tools, out)
+
+
+async def test_interlaced_video_of_an_unknown_matrix_is_read_too(charts: Charts, judge: Judge) -> None:
+    weave = f"{yuv(matrix='smpte170m', tags={'colorspace': 'chroma-derived-nc'})},interlace=scan=tff:lowpass=off"
+    coded = (*X264, "-flags", "+ildct+ilme", "-x264-params", "tff=1")
+    out = await judge(charts.make("derived_fields.mp4", *coded, rate="50", pictures=weave))
+    assert out.numbers == list(range(48)) and out.off() <= OFF
 
 
 async def test_untagged_high_definition_is_bt709(charts: Charts, judge: Judge) -> None:

@@ -54,6 +54,21 @@ async def test_hdr_becomes_sdr_of_the_same_light(
     assert tagged_everywhere(tools, out)
 
 
+@pytest.mark.parametrize("way", [ToneMap.ZSCALE, ToneMap.TABLES])
+async def test_hdr_that_is_said_to_be_of_constant_luminance_is_hdr10(
+    charts: Charts, judge: Judge, tools: Toolbox, way: ToneMap
+) -> None:
+    """Nobody makes it; whoever writes it has picked the wrong line of a list."""
+    said = {"colorspace": "bt2020c", "color_trc": "smpte2084", "color_primaries": "bt2020"}
+    pictures = yuv("yuv420p10le", matrix="bt2020", tags=said)
+    source = charts.make("constant.mp4", *X265_10, pictures=pictures, patches=PQ, filters=BUILT_FOR_10_BIT)
+    out = await judge(source, tools=_build_with(tools, way))
+    assert out.facts.video.color_space == "bt2020c" and out.plan.encoding.tone_map is way
+    assert out.numbers == list(range(48))
+    meant = [bt2100.sdr(bt2100.pq_nits(patch))[0] for patch in PQ[:6]]
+    assert max(chart.distance(*pair) for pair in zip(out.largest[0].patches, meant, strict=False)) <= OFF
+
+
 async def test_wide_sdr_colours_are_brought_to_bt709(charts: Charts, judge: Judge, tools: Toolbox) -> None:
     wide = {"colorspace": "bt2020nc", "color_trc": "bt709", "color_primaries": "bt2020"}
     patches = (
