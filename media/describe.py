@@ -46,6 +46,13 @@ def main_video(streams: list[Stream], has_audio: bool) -> Stream:
     return next((stream for stream in usable if stream.get("disposition", {}).get("default")), usable[0])
 
 
+def is_sought(streams: list[Stream], video: Stream, format_name: str) -> bool:
+    """Say whether a seek lands on a keyframe of this video: in Matroska it does on one of the first video only."""
+    shown = (one for one in streams if one.get("codec_type") == "video")
+    first = next((one for one in shown if not one.get("disposition", {}).get("attached_pic")), video)
+    return "matroska" not in format_name or first is video
+
+
 def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> VideoFacts:
     width, height = int(stream["width"]), int(stream["height"])
     rotation, mirrored = _orientation(stream)

@@ -43,6 +43,8 @@ async def probe(tools: Toolbox, path: Path, limits: Limits | None = None) -> Sou
     pictures = await _scan(tools, path, size_bytes, video, sound, limits)
     format_name = found["format"]["format_name"]
     facts = describe.video_facts(video, pictures, format_name)
+    if not describe.is_sought(streams, video, format_name):
+        facts = facts.model_copy(update={"seekable": False})
     # Pixels may be ten times as wide as high: it is the widened picture that is encoded.
     limits.check_size(facts.display_width, facts.display_height)
     wants_remux = not facts.seekable and not facts.untimed and format_name not in _STAY

@@ -125,6 +125,17 @@ async def test_an_edit_list_hides_what_it_hides(charts: Charts, judge: Judge) ->
     await _whole_and_resumed(judge, cut, shown)
 
 
+async def test_of_two_videos_the_default_one_comes_out_whole(charts: Charts, judge: Judge) -> None:
+    """A seek in Matroska finds keyframes of the first one only; those of the second lie elsewhere."""
+    wanted = charts.make("long_groups.mp4", *X264, "-g", "90", "-sc_threshold", "0", rate="30", numbers=range(90))
+    other = charts.make("other_angle.mp4", *X264, "-g", "10", rate="30", numbers=[200] * 90, size=(160, 90))
+    both = ("-i", str(other), "-map", "1:v", "-map", "0:v", "-disposition:v:0", "0", "-disposition:v:1", "default")
+    source = charts.again("two_videos.mkv", wanted, *both, "-c", "copy")
+    for first_segment in (0, 2):
+        out = await judge(source, first_segment=first_segment)
+        assert out.numbers == list(range(30 * first_segment, 90)) and out.off() <= OFF
+
+
 async def test_a_cover_beside_the_video_is_not_the_video(charts: Charts, judge: Judge) -> None:
     source = charts.make("on_time.mp4", *X264_B, rate="30000/1001", numbers=range(90))
     cover = charts.make(
