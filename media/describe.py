@@ -46,6 +46,19 @@ def main_video(streams: list[Stream], has_audio: bool) -> Stream:
     return next((stream for stream in usable if stream.get("disposition", {}).get("default")), usable[0])
 
 
+def of_one_programme(
+    streams: list[Stream], video: Stream, programmes: list[dict[str, Any]]
+) -> tuple[list[Stream], list[str]]:
+    """Leave out what belongs to other programmes of a broadcast than this video: their sound is not its own."""
+    members = [{int(stream["index"]) for stream in one.get("streams", [])} for one in programmes]
+    mine: set[int] = set().union(*(some for some in members if int(video["index"]) in some))
+    others = set().union(*members) - mine
+    if not mine or not others:
+        return streams, []
+    told = f"The file holds {len(members)} programmes of a broadcast; the one with the first video is taken."
+    return [stream for stream in streams if int(stream["index"]) not in others], [told]
+
+
 def is_sought(streams: list[Stream], video: Stream, format_name: str) -> bool:
     """Say whether a seek lands on a keyframe of this video: in Matroska it does on one of the first video only."""
     shown = (one for one in streams if one.get("codec_type") == "video")

@@ -37,8 +37,9 @@ async def probe(tools: Toolbox, path: Path, limits: Limits | None = None) -> Sou
     found = await _headers(tools, path, limits)
     streams: list[dict[str, Any]] = found.get("streams", [])
     refusals.check_streams(streams, limits)
+    video = describe.main_video(streams, any(map(describe.is_audio, streams)))
+    streams, others = describe.of_one_programme(streams, video, found.get("programs", []))
     sound = {int(stream["index"]): SoundScan() for stream in streams if describe.is_audio(stream)}
-    video = describe.main_video(streams, bool(sound))
     refusals.check_video(video, size_bytes, limits)
     pictures = await _scan(tools, path, size_bytes, video, sound, limits)
     format_name = found["format"]["format_name"]
@@ -66,25 +67,25 @@ async def probe(tools: Toolbox, path: Path, limits: Limits | None = None) -> Sou
         video=facts,
         audio=audio,
         subtitles=subtitles,
-        warnings=(*describe.warnings(facts, lost), *silent, *unread),
+        warnings=(*describe.warnings(facts, lost), *others, *silent, *unread),
         clock_jumps=pictures.jumps,
         wants_remux=wants_remux,
     )
 
 
 async def _headers(tools: Toolbox, path: Path, limits: Limits) -> dict[str, Any]:
-    argv = [*_ffprobe(tools, limits), "-show_format", "-show_streams", "-of", "json", f"file:{path}"]
+    argv = [*_ffprobe(tools, limits), "-show_format", "-show_programs", "-show_streams", "-of", "json", f"file:{path}"]
     try:
         said = await encoder.output_of(argv, timeout_s=limits.probe_s, memory_bytes=limits.probe_memory_bytes)
         found: dict[str, Any] = json.loads(said)
     except (VlogError, ValueError) as error:
-        raise _refusal(error, limits) from error
+        raise _refusal(error, limits.probe_s) from error
     if not found.get("format"):
         raise SourceUnreadable("The file is not a video that can be read.")
     return found
 
 
-def _refusal(error: Exception, limits: Limits) -> VlogError:
+def _refusal(error: Exception, allowed_s: float) -> VlogError:
     """Say why ffprobe could not read a file, in words for whoever sent it."""
     detail = getattr(error, "detail", "")
     match error:
@@ -92,7 +93,7 @@ def _refusal(error: Exception, limits: Limits) -> VlogError:
             return error  # that says nothing of the file
         case EncoderStalled():
             return SourceTooComplex(
-                f"Reading the file takes longer than the {limits.probe_s:g} seconds it may.", detail=detail
+                f"Reading the file takes longer than the {allowed_s:.0f} seconds it may.", detail=detail
             )
         case EncoderOutOfMemory():
             return SourceTooComplex(
@@ -139,7 +140,7 @@ async def _scan(
         async with aclosing(reading) as chunks:
             await scan(chunks, {**sound, int(video["index"]): pictures}, whole_bytes)
     except (EncoderStalled, EncoderOutOfMemory, EncoderKilled, StorageUnavailable) as error:
-        raise _refusal(error, limits) from error
+        raise _refusal(error, limits.reading_s(size_bytes)) from error
     except VlogError as error:
         raise SourceUnreadable("The file's pictures cannot be read.", detail=error.detail) from error
     if pictures.packets == 0:

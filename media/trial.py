@@ -31,7 +31,7 @@ async def check_decodes(tools: Toolbox, path: Path, video: VideoFacts, size_byte
                 return
         except EncoderStalled as error:
             raise SourceTooComplex(
-                f"Decoding the first pictures takes longer than the {limits.probe_s:g} seconds it may.",
+                f"Decoding the first pictures takes longer than the {limits.reading_s(size_bytes):.0f} seconds it may.",
                 detail=error.detail,
             ) from error
         except EncoderOutOfMemory as error:

@@ -7,6 +7,7 @@ import pytest
 
 from contracts.media import Rung
 from media.planning import PlanOptions
+from media.probe import probe
 from media.streams import verify_stream
 from media.tools import Toolbox
 from tests.integration.media.sounding import H264, beeping, copied, hear, toned
@@ -120,6 +121,20 @@ async def test_sound_that_goes_on_is_cut_after_the_picture(tools: Toolbox, clips
     assert length_s < 1.3
     assert length_s <= heard.sound.seconds <= length_s + 1.05
     assert any("after the picture; it is cut" in note for note in heard.work.plan.notes)
+
+
+async def test_sound_of_another_programme_is_left_out(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
+    """A whole multiplex of a broadcaster, as receivers record it."""
+    inputs = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=1"]
+    for frequency in (400, 800):
+        inputs += ["-f", "lavfi", "-i", f"sine=f={frequency}:d=1"]
+    maps = ["-map", "0", "-map", "1", "-map", "0", "-map", "2", "-c:v", "mpeg2video", "-c:a", "mp2"]
+    clips.ffmpeg(*inputs, *maps, "-program", "st=0:st=1", "-program", "st=2:st=3", tmp_path / "mux.ts")
+    heard = await hear(tools, tmp_path / "mux.ts", tmp_path, OPTIONS)
+    assert len(heard.work.plan.audio) == 1
+    facts = await probe(tools, tmp_path / "mux.ts")
+    assert [track.codec for track in facts.audio] == ["mp2"]
+    assert facts.warnings == ("The file holds 2 programmes of a broadcast; the one with the first video is taken.",)
 
 
 async def test_each_track_is_a_rendition_of_its_own(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:

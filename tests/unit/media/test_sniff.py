@@ -70,6 +70,7 @@ def test_scripts_and_text_are_told_apart(tmp_path: Path, data: bytes, error: typ
         b"YUV4MPEG2 W640 H360 F30:1\nFRAME\n" + bytes([16]) * 5000,
         b"GIF89a" + bytes(range(64)),
         bytes(1000),
+        b"YUV4MPEG2 W320 H180 F25:1\nFRAME\n" + b"d" * 20_000,
     ],
 )
 def test_containers_are_left_to_ffprobe(tmp_path: Path, data: bytes) -> None:
