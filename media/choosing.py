@@ -52,7 +52,7 @@ def sound_filters_needed(track: AudioFacts) -> frozenset[str]:
     planned = PlannedAudio(
         track=0, stream=track.stream, kbps=0, source_channels=track.channels, source_layout=track.layout
     )
-    graph = [*sound.to_stereo(planned), *sound.on_clock("0", 1.0), *sound.filled(planned, "0", 1.0)]
+    graph = [*sound.to_stereo(planned), *sound.on_clock("0", 1.0), *sound.filled(1.0)]
     pieces = {"ainterleave", "anullsrc"} if track.gaps else set()
     return frozenset({name for name, _ in graph} | pieces)
 

@@ -108,7 +108,7 @@ def audio(tool: Ffmpeg, source: Path, output: Path, request: EncodeAudio) -> lis
     if request.audio.gaps:
         ticks = ffmpeg.input(sound.ticks(request.audio.gaps, request.grid.duration_s), f="lavfi")
         track = _chain(ffmpeg.filter([track, ticks], "ainterleave", nb_inputs=2), sound.after_ticks())
-    track = _chain(track, sound.filled(request.audio, request.video_start_s, request.grid.duration_s))
+    track = _chain(track, sound.filled(request.grid.duration_s))
     out = track.output(
         f"file:{output / PLAYLIST}",
         **{"c:a": "aac", "b:a": f"{request.audio.kbps}k", "bsf:a": sound.ONWARD},

@@ -11,10 +11,10 @@ from media.filters import SOUND_MARGIN_S, Filter
 RATE = 48_000
 _TICK_S = 10
 PRIMING = 1024  # samples that the AAC encoder puts before the first
-_WITH_PICTURE_S = 0.01  # sound that begins so shortly after the picture begins with it
-# Broadcasts change from 5.1 to stereo and back. ffmpeg then lays its filters anew, and those of a track that began
-# late fill with silence from the start up to there: what has been heard already is dropped behind the encoder.
-ONWARD = r"noise=drop='if(lt(pts\,ld(0))\,1\,st(0\,pts+1)*0)'"
+# Broadcasts change from 5.1 to stereo and back. ffmpeg then lays its filters anew, which fill with silence from the
+# start up to there: what has been heard already is dropped behind the encoder. The first may lie before 0, by which
+# `verify.has_sound` knows mere padding; so all are compared a second later.
+ONWARD = rf"noise=drop='if(lt(pts+{RATE}\,ld(0))\,1\,st(0\,pts+{RATE + 1})*0)'"
 _LEAD_S = 10  # sound before the picture is cut away anyway; so long before, its time stamp is wrong
 _MOST_KNOWN = 8  # channels that have a usual layout, when the file names none
 _HALF_POWER = "0.7071"
@@ -87,18 +87,13 @@ def after_ticks() -> Iterator[Filter]:
     yield "asetpts", {"expr": "PTS/1000000/TB"}
 
 
-def filled(audio: PlannedAudio, video_start_s: str, duration_s: float) -> Iterator[Filter]:
+def filled(duration_s: float) -> Iterator[Filter]:
     """Let the sound last from the picture's start to its end: silence where there is none."""
-    # The encoder puts 1024 samples before the first: starting at 1024 lets them begin at 0.
-    start: dict[str, str | int] = {"first_pts": PRIMING}
-    if float(audio.start_s) - float(video_start_s) < _WITH_PICTURE_S:
-        # Nothing to fill there: cut alone, it costs nothing where a track changes half-way and the filters begin anew.
-        yield "atrim", {"start_pts": PRIMING}
-        start = {}
-    # Fills gaps with silence. Hears of one from 20 ms on (one lost AAC frame): the 100 ms that ffmpeg lets pass by
-    # itself can be seen.
-    yield "aresample", {"sample_rate": RATE, "async": 1, "min_hard_comp": "0.020", **start}
+    # Fills gaps with silence. The encoder puts 1024 samples before the first: starting at 1024 lets them begin at 0.
+    # Hears of a gap from 20 ms on (one lost AAC frame): the 100 ms that ffmpeg lets pass by itself can be seen.
+    yield (
+        "aresample",
+        {"sample_rate": RATE, "async": 1, "first_pts": PRIMING, "min_hard_comp": "0.020"},
+    )
     # Sound that ends early goes on as silence: players wait for a track that is shorter than its picture.
     yield "apad", {"whole_dur": f"{max(0.0, duration_s - PRIMING / RATE):.6f}"}
-    # Counted from where the filters began, which may be half-way.
-    yield "atrim", {"end": f"{duration_s + SOUND_MARGIN_S:.6f}"}
