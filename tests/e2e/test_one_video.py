@@ -58,8 +58,9 @@ async def test_the_published_stream_verifies(tools: Toolbox, ready_video: ReadyV
 
 
 async def test_the_documented_sql_shows_it_happen(ready_video: ReadyVideo) -> None:
-    statuses = list(dict.fromkeys(status for status, _, _ in ready_video.seen))
-    assert statuses in (["pending", "processing", "ready"], ["processing", "ready"])
+    statuses = [status for status, _, _ in ready_video.seen]
+    # Between two steps nobody holds the video: then it is pending again.
+    assert statuses[-1] == "ready" and "processing" in statuses and set(statuses) <= {"pending", "processing", "ready"}
     percents = [percent for _, percent, _ in ready_video.seen]
     assert percents == sorted(percents) and percents[-1] == 100
     assert any(0 < percent < 100 for percent in percents)

@@ -69,9 +69,17 @@ async def _registered(service: Service) -> bool:
 
 
 async def attempts(service: Service, held: Held) -> list[Any]:
-    return await service.query(
-        "SELECT generation, attempt, tries, outcome, error_code, worker_name, started_at, finished_at FROM job_steps"
-        " WHERE job_id = $1 AND step_key = $2 ORDER BY generation, attempt",
-        held.job_id,
-        held.step_key,
-    )
+    """Read both attempts; how a step ended may be told a moment after its job's own end."""
+    rows: list[Any] = []
+
+    async def told() -> bool:
+        rows[:] = await service.query(
+            "SELECT generation, attempt, tries, outcome, error_code, worker_name, started_at, finished_at"
+            " FROM job_steps WHERE job_id = $1 AND step_key = $2 ORDER BY generation, attempt",
+            held.job_id,
+            held.step_key,
+        )
+        return len(rows) >= 2 and all(row["finished_at"] for row in rows)
+
+    await eventually(told, within=20)
+    return rows

@@ -23,10 +23,10 @@ from activities.rebuilding import MirrorRebuild
 from activities.recording import RecordingInterceptor
 from contracts.housekeeping import KeepHouse
 from contracts.layout import PLAYLIST
-from contracts.media import FrameRate, VideoRendition
+from contracts.media import FrameRate, SourceFacts, VideoRendition
 from contracts.queues import TaskQueue
 from contracts.states import Codec
-from contracts.steps import QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan, VerifiedRenditions
+from contracts.steps import Probe, QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan, VerifiedRenditions
 from contracts.steps import VerifyRenditions as Verify
 from mirror.outbox import Outbox
 from mirror.recorder import StepRecorder
@@ -59,10 +59,21 @@ SOON = timedelta(seconds=10)
 class Story(FakeSteps):
     """Fake encoders between real writers of rows."""
 
-    def __init__(self, story: str, store: LocalStore) -> None:
+    def __init__(self, story: str, store: LocalStore, database: Database) -> None:
         super().__init__(story)
-        self._store = store
+        self._store, self._database = store, database
         self.encoding, self.go_on = asyncio.Event(), asyncio.Event()
+
+    @activity.defn
+    async def probe(self, request: Probe) -> SourceFacts:
+        async def claimed() -> bool:
+            return bool(
+                await rows_of(self._database, "SELECT 1 FROM job_steps WHERE job_id = :job", job=request.job_id)
+            )
+
+        # A job that fails within a blink may end before its only claim was ever written.
+        await eventually(claimed, within=20)
+        return await super().probe(request)
 
     @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
@@ -103,7 +114,7 @@ class Story(FakeSteps):
 @asynccontextmanager
 async def working(database: Database, client: Client, store: LocalStore, story: str) -> AsyncIterator[Story]:
     """Workers whose steps are recorded as in production."""
-    steps = Story(story, store)
+    steps = Story(story, store, database)
     queues = {queue: list(served) for queue, served in steps.by_queue().items()}
     real = EndingSteps(database)
     served = {"publish": PublishSteps(store, database).publish, "finalize": real.finalize, "fail_job": real.fail_job}
