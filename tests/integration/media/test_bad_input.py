@@ -1,7 +1,9 @@
 """What nobody should send: each is refused with its own code and a sentence, in little time and little memory."""
 
+import math
 import os
 import resource
+import struct
 import subprocess
 import sys
 import zipfile
@@ -201,6 +203,19 @@ async def test_what_is_there_of_a_cut_file_is_taken_and_the_loss_is_told(
     assert sum(segment.samples for segment in segments) == work.plan.grid.frames
     strict = await refused(tools, clips.get(name), Limits(least_share=1))
     assert strict.code == "SOURCE_UNREADABLE" and "cut short" in strict.sentence
+
+
+@pytest.mark.parametrize("declared", [math.nan, math.inf, -5000.0, 1e300])
+async def test_an_impossible_length_in_the_header_is_not_believed(
+    tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions, declared: float
+) -> None:
+    made = clips.get("noaudio.mkv").read_bytes()
+    at = made.index(b"\x44\x89\x88") + 3  # Matroska's Duration: a float of eight bytes
+    path = tmp_path / "impossible.mkv"
+    path.write_bytes(made[:at] + struct.pack(">d", declared) + made[at + 8 :])
+    work = await prepare(tools, path, options)
+    assert work.facts.video.end_s == pytest.approx(3.0, abs=0.1)
+    assert work.plan.grid.frames == 90
 
 
 @pytest.mark.parametrize("filling", ["zeros", "noise"])
