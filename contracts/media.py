@@ -181,8 +181,11 @@ class PlannedRendition(Message):
     height: int
     video_kbps: int
     codec: Codec = Codec.H264
-    encoder: str = "libx264"
-    ffmpeg: str = ""  # the build that makes it; those that share a decode share the build
+    encoder: str = "libx264"  # the software one of its codec or, when `gpu`, one of a device such as `h264_nvenc`
+    gpu: bool = False  # encoded on `vlog-gpu`, in steps of its own; it may descend to the CPU, and starts anew then
+    # The build that makes it; those that share a decode share the build. Of a GPU rendition empty: each worker
+    # knows which of its ffmpegs reaches the device.
+    ffmpeg: str = ""
     generation: int = 0  # raised when the rendition starts anew; its folder changes with it
 
     @property
