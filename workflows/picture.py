@@ -17,6 +17,12 @@ with workflow.unsafe.imports_passed_through():
 # A list of more spans than this has a history of its own.
 CHILD_FROM_SPANS = 16
 
+# Priority orders what queues. On idle workers nothing does: what comes first is taken first, and a slot that took
+# minutes of the large rungs lets people wait for the small one. So the rest of a long video is asked for a moment
+# later; a short one's steps are over soon, whatever their order.
+OPENING_LEAD_S = 2.0
+LONG_S = 120.0
+
 
 class Picture:
     def __init__(
@@ -54,13 +60,15 @@ class Picture:
         wanted = [tuple(r for r in plan.renditions if r.quality in names and r.quality in qualities) for names in lists]
         chosen = [some for some in wanted if some]
         several = len(chosen) > 1
-        done = await self._steps.together(
-            *(
-                # The first list is the one that makes the video playable, when it runs ahead of others.
-                self._list(some, plan, moves, alone=not several, opening=several and some is wanted[0])
-                for some in chosen
-            )
-        )
+        # The first list is the one that makes the video playable, when it runs ahead of others.
+        opening = wanted[0] if several else ()
+
+        async def one(some: tuple[PlannedRendition, ...]) -> tuple[MissingRendition, ...]:
+            if opening and some is not opening and plan.grid.duration_s > LONG_S:
+                await workflow.sleep(OPENING_LEAD_S, summary="the opening goes first")
+            return await self._list(some, plan, moves, alone=not several, opening=some is opening)
+
+        done = await self._steps.together(*(one(some) for some in chosen))
         return [each for missing in done for each in missing]
 
     async def _list(
