@@ -67,8 +67,9 @@ class FailureInterceptor(Interceptor):
 
     def __init__(self, *, first_delay_s: float = FIRST_DELAY_S) -> None:
         self._first_delay_s = first_delay_s
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], str] = {}  # with the queue each came from
         self._stopping_now = False
+        self._handing_back: dict[str, str] = {}  # queues that are served no more, and why
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         return _Translate(next, self, self._first_delay_s)
@@ -79,23 +80,37 @@ class FailureInterceptor(Interceptor):
         for task in self._running:
             task.cancel()
 
+    def hand_back(self, queue: str, why: str) -> None:
+        """Stop every step of one queue in the same way, and those that were on their way here when they come."""
+        self._handing_back[queue] = why
+        for task, came_from in self._running.items():
+            if came_from == queue:
+                task.cancel()
+
+    def take_again(self, queue: str) -> None:
+        self._handing_back.pop(queue, None)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep hold of the step that runs in this task."""
         task = asyncio.current_task()
         assert task is not None  # activities are coroutines
-        self._running.add(task)
+        queue = activity.info().task_queue
+        self._running[task] = queue
         try:
-            if self._stopping_now:
+            if self._stopping_now or queue in self._handing_back:
                 raise asyncio.CancelledError
             yield
         finally:
-            self._running.discard(task)
+            del self._running[task]
 
-    def is_draining(self) -> bool:
-        """Tell a step that was stopped with its worker from one that its job has cancelled or paused."""
+    def drained(self) -> str:
+        """Say why a step was stopped with its worker; nothing when its job has cancelled or paused it."""
+        why = self._handing_back.get(activity.info().task_queue, "")
         details = activity.cancellation_details()
-        return self._stopping_now or (details is not None and details.worker_shutdown)
+        if self._stopping_now or (details is not None and details.worker_shutdown):
+            return why or "The worker was stopped."
+        return why
 
 
 class _Translate(ActivityInboundInterceptor):
@@ -109,10 +124,11 @@ class _Translate(ActivityInboundInterceptor):
             with self._drain.held():
                 return await self.next.execute_activity(input)
         except asyncio.CancelledError as error:
-            if not self._drain.is_draining():
+            why = self._drain.drained()
+            if not why:
                 raise
             # Temporal would count the attempt: three deploys would fail a healthy video.
-            raise translate(Drained("The worker was stopped."), activity.info().attempt) from error
+            raise translate(Drained(why), activity.info().attempt) from error
         except (ApplicationError, CancelledError):
             raise
         except Exception as error:

@@ -41,6 +41,15 @@ class WorkerStatus(StrEnum):
     DISABLED = "disabled"  # by a person; nothing it sends changes that
 
 
+class WorkerStanding(StrEnum):
+    """What the mirror answers a worker that registers or beats; not stored."""
+
+    WELCOME = "welcome"
+    DISABLED = "disabled"  # no work until it is enabled; it may go on beating
+    REVOKED = "revoked"  # no work, and no way back but to register anew
+    UNKNOWN = "unknown"  # there is no such worker
+
+
 class WorkerType(StrEnum):
     LOCAL = "local"
     REMOTE = "remote"

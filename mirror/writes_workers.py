@@ -6,7 +6,7 @@ from sqlalchemy import case, func, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
-from contracts.states import WorkerStatus
+from contracts.states import WorkerStanding, WorkerStatus
 from mirror.claims import WorkerRegistration
 from mirror.cleaning import clean, jsonable
 from mirror.events import TOPIC_WORKERS, notify
@@ -18,7 +18,14 @@ def unless_disabled(status: WorkerStatus) -> ColumnElement[Any]:
     return case((Worker.status == WorkerStatus.DISABLED, WorkerStatus.DISABLED.value), else_=status.value)
 
 
-async def register_worker(s: WriteSession, registration: WorkerRegistration) -> None:
+def standing_of(status: WorkerStatus | None) -> WorkerStanding:
+    """Say whether a worker whose row now shows this, or that has no row, may have work."""
+    if status is None:
+        return WorkerStanding.UNKNOWN
+    return WorkerStanding.DISABLED if status is WorkerStatus.DISABLED else WorkerStanding.WELCOME
+
+
+async def register_worker(s: WriteSession, registration: WorkerRegistration) -> WorkerStanding:
     """Make a worker known, or known again after a restart under the same id."""
     about = {
         "worker_name": clean(registration.worker_name)[:100] or None,
@@ -32,22 +39,24 @@ async def register_worker(s: WriteSession, registration: WorkerRegistration) -> 
         worker_id=registration.worker_id, status=registration.status, **about
     )
     again = {**about, "status": unless_disabled(registration.status), "current_job_id": None}
-    await s.execute(put.on_conflict_do_update(index_elements=["worker_id"], set_=again))
+    put = put.on_conflict_do_update(index_elements=["worker_id"], set_=again)
+    status = (await s.execute(put.returning(Worker.status))).scalar_one()
     await notify(s, TOPIC_WORKERS, registration.worker_id)
+    return standing_of(status)
 
 
-async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus) -> bool:
-    """Take a worker's sign of life; False when nobody has registered it."""
+async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus) -> WorkerStanding:
+    """Take a worker's sign of life, and say how it stands."""
     beat = await s.execute(
         update(Worker)
         .where(Worker.worker_id == worker_id)
         .values(last_heartbeat=func.now(), status=unless_disabled(status))
-        .returning(Worker.id)
+        .returning(Worker.status)
     )
-    known = beat.scalar_one_or_none() is not None
-    if known:
+    standing = standing_of(beat.scalar_one_or_none())
+    if standing is not WorkerStanding.UNKNOWN:
         await notify(s, TOPIC_WORKERS, worker_id)
-    return known
+    return standing
 
 
 async def worker_gone(s: WriteSession, worker_id: str) -> None:

@@ -106,31 +106,26 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def build_workers(client: Client, pools: Sequence[Pool], parts: Parts, failures: FailureInterceptor) -> list[Worker]:
-    """Make one Temporal worker per pool; they share the client, the process and the recorder."""
+def build_worker(client: Client, pool: Pool, parts: Parts, failures: FailureInterceptor) -> Worker | None:
+    """Make a pool's Temporal worker; all of a process share client and recorder. None: the pool has no steps yet."""
     # Recording is the outer one: it sees failures already translated.
     interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), failures]
-    made = []
-    for pool in pools:
-        served = [*steps(pool, parts)]
-        workflows: list[type] = []
-        if pool is Pool.ORCHESTRATE:
-            workflows = [TranscodeVideo, TranscodeList, Housekeeping]
-            served += chores(client, parts.settings, parts.database, parts.store)
-        if not served and not workflows:
-            continue
-        made.append(
-            Worker(
-                client,
-                task_queue=pool.queue,
-                workflows=workflows,
-                activities=served,
-                interceptors=interceptors,
-                max_concurrent_activities=slots(pool, parts.settings),
-                max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-                default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-                graceful_shutdown_timeout=timedelta(seconds=parts.settings.drain_seconds),
-                disable_eager_activity_execution=True,  # eager steps would jump the priority queue
-            )
-        )
-    return made
+    served = [*steps(pool, parts)]
+    workflows: list[type] = []
+    if pool is Pool.ORCHESTRATE:
+        workflows = [TranscodeVideo, TranscodeList, Housekeeping]
+        served += chores(client, parts.settings, parts.database, parts.store)
+    if not served and not workflows:
+        return None
+    return Worker(
+        client,
+        task_queue=pool.queue,
+        workflows=workflows,
+        activities=served,
+        interceptors=interceptors,
+        max_concurrent_activities=slots(pool, parts.settings),
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        graceful_shutdown_timeout=timedelta(seconds=parts.settings.drain_seconds),
+        disable_eager_activity_execution=True,  # eager steps would jump the priority queue
+    )

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from temporalio.client import Client
-from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
 from contracts.queues import Pool
@@ -26,8 +25,11 @@ from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
 from runtime.temporal import connect, ensure_search_attributes
 from storage.opening import open_store
-from workers.build import Parts, build_workers
+from workers.build import Parts, build_worker
 from workers.capacity import slots
+from workers.gate import Gate
+from workers.registering import keep_registered
+from workers.serving import Serving
 
 log = logging.getLogger(__name__)
 
@@ -78,14 +80,15 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         version=version("vlog"),
     )
     recording = asyncio.create_task(recorder.run())
+    serving = Serving(lambda pool: build_worker(client, pool, parts, failures), failures)
+    gate = Gate(pools, serving)
     registering = asyncio.create_task(
-        _keep_registered(database, registration, recorder, settings.worker_heartbeat_interval)
+        keep_registered(database, registration, recorder, settings.worker_heartbeat_interval, gate.heard)
     )
     scheduling = asyncio.create_task(keep_scheduled(client, settings.stale_job_check_interval))
-    workers = build_workers(client, pools, parts, failures)
     log.info("serving %s as %s", ", ".join(pools), identity.worker_name)
     try:
-        await _run_until(stopping, workers)
+        await serving.run(stopping)
     finally:
         registering.cancel()
         scheduling.cancel()
@@ -112,33 +115,3 @@ def _worker_id(settings: Settings) -> str:
     if settings.worker_name is None:
         return str(uuid.uuid4())
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"vlog:{socket.gethostname()}:{settings.home}:{settings.worker_name}"))
-
-
-async def _run_until(stopping: asyncio.Event, workers: Sequence[Worker]) -> None:
-    """Run all; the first that breaks ends the process, so that whoever supervises it starts a fresh one."""
-    running = [asyncio.create_task(worker.run()) for worker in workers]
-    stop = asyncio.create_task(stopping.wait())
-    done, _ = await asyncio.wait([*running, stop], return_when=asyncio.FIRST_COMPLETED)
-    if stop in done:
-        log.info("draining")
-    stop.cancel()
-    await asyncio.gather(*(worker.shutdown() for worker in workers), return_exceptions=True)
-    await asyncio.gather(*running)
-
-
-async def _keep_registered(
-    database: Database, registration: WorkerRegistration, recorder: StepRecorder, every_s: float
-) -> None:
-    """Register, then heartbeat for ever; a Postgres that is away only delays it."""
-    registered = False
-    while True:
-        try:
-            async with database.write() as session:
-                if registered:
-                    await writes.worker_heartbeat(session, registration.worker_id, recorder.status)
-                else:
-                    await writes.register_worker(session, registration)
-            registered = True
-        except Exception as error:
-            log.warning("worker heartbeat not written: %s", error)
-        await asyncio.sleep(every_s if registered else 2)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from contracts.media import FrameRate, SourceFacts, VideoFacts
-from contracts.states import StepName, StepOutcome, WorkerStatus
+from contracts.states import StepName, StepOutcome, WorkerStanding, WorkerStatus
 from mirror import reads, writes
 from mirror.sessions import Database
 from mirror.writes import WorkerRegistration
@@ -199,8 +199,8 @@ async def test_a_disabled_worker_stays_disabled_whatever_it_sends(database: Data
         await s.execute(text("UPDATE workers SET status = 'disabled'"))
     await tell(database, claim(video, StepName.PROBE))
     async with database.write() as s:
-        assert await writes.worker_heartbeat(s, WORKER.worker_id, WorkerStatus.IDLE)
-        assert not await writes.worker_heartbeat(s, "stranger", WorkerStatus.IDLE)
+        assert await writes.worker_heartbeat(s, WORKER.worker_id, WorkerStatus.IDLE) is WorkerStanding.DISABLED
+        assert await writes.worker_heartbeat(s, "stranger", WorkerStatus.IDLE) is WorkerStanding.UNKNOWN
         await writes.register_worker(s, WorkerRegistration(WORKER.worker_id, "studio"))
         await writes.worker_gone(s, WORKER.worker_id)
     assert (await row(database, "SELECT status FROM workers"))["status"] == "disabled"
