@@ -19,11 +19,12 @@ def api() -> None:
 
 def worker(
     pool: Annotated[
-        str, typer.Option(metavar="POOLS", help="What it serves, with commas: " + ", ".join(Pool) + ".")
-    ] = "orchestrate,io,cpu",
+        list[str],
+        typer.Option(metavar="POOLS", help="What it serves, with commas or given again: " + ", ".join(Pool) + "."),
+    ] = ["orchestrate,io,cpu"],  # noqa: B006  # typer copies it
 ) -> None:
     """Run one worker process."""
-    become("workers", "--pool", ",".join(parse_pools(pool)))
+    become("workers", "--pool", ",".join(parse_pools(",".join(pool))))
 
 
 def migrate() -> None:

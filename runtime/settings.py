@@ -98,6 +98,8 @@ class Settings(BaseSettings):
     cpu_slots: Slots | None = None
     gpu_slots: Slots | None = None
     io_slots: Slots = 4
+    analysis_slots: Slots = 1
+    orchestrate_slots: Slots = 20
     drain_seconds: float = Field(default=50.0, ge=0)
 
     # When to worry.

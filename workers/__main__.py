@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
@@ -20,19 +21,23 @@ log = structlog.get_logger("worker")
 DEFAULT_POOLS = "orchestrate,io,cpu"
 
 
-def pools_from(text: str) -> tuple[Pool, ...]:
-    return tuple(dict.fromkeys(Pool(name.strip()) for name in text.split(",") if name.strip()))
+def pools_from(texts: Sequence[str]) -> tuple[Pool, ...]:
+    """Read `cpu,io`, said once or several times."""
+    return tuple(dict.fromkeys(Pool(name.strip()) for text in texts for name in text.split(",") if name.strip()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="vlog worker")
     parser.add_argument(
         "--pool",
-        default=DEFAULT_POOLS,
-        type=pools_from,
-        help="what to serve: " + ",".join(pool.value for pool in Pool),
+        action="append",
+        help="what to serve, with commas or given several times: " + ",".join(pool.value for pool in Pool),
     )
     arguments = parser.parse_args()
+    try:
+        pools = pools_from(arguments.pool or [DEFAULT_POOLS])
+    except ValueError as error:
+        parser.error(str(error))
     try:
         settings = load_settings()
     except SettingsError as error:
@@ -40,7 +45,7 @@ def main() -> None:
     configure_logs(settings, "worker")
     code = 0
     try:
-        asyncio.run(serve(settings, arguments.pool))
+        asyncio.run(serve(settings, pools))
     except (NotRunning, SchemaNotReady, SettingsError, VlogError) as error:
         log.error("not_started", reason=str(error))
         code = 1

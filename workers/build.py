@@ -1,7 +1,7 @@
 """Puts a worker together: what each pool serves, and what its steps need."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +28,7 @@ from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from runtime.settings import Settings
 from storage.store import Store
-from workers.capacity import CapacityHint, slots
+from workers.capacity import CapacityHint
 from workers.chores import chores
 from workflows.encode_list import TranscodeList
 from workflows.housekeeping import Housekeeping
@@ -45,6 +45,7 @@ class Parts:
     database: Database
     tools: Toolbox
     recorder: StepRecorder
+    slots: Mapping[Pool, int] = field(default_factory=dict)  # how many steps of each pool run at once
 
 
 def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
@@ -123,7 +124,7 @@ def build_worker(client: Client, pool: Pool, parts: Parts, failures: FailureInte
         workflows=workflows,
         activities=served,
         interceptors=interceptors,
-        max_concurrent_activities=slots(pool, parts.settings),
+        max_concurrent_activities=parts.slots[pool],
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         graceful_shutdown_timeout=timedelta(seconds=parts.settings.drain_seconds),

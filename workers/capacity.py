@@ -1,31 +1,16 @@
-"""How much runs at once: in this process, and, as the mirror knows it, on all workers together."""
+"""How much runs at once on all workers together, as the mirror knows it."""
 
 import logging
-import os
 
 from contracts.media import Capacity
 from contracts.queues import Pool
 from mirror import reads_workers
 from mirror.sessions import Database
 from runtime.settings import Settings
+from workers.machine import this_machine
+from workers.slots import slots
 
 log = logging.getLogger(__name__)
-
-
-def slots(pool: Pool, settings: Settings) -> int:
-    """Say how many steps of a pool run at once."""
-    match pool:
-        case Pool.CPU:
-            # Two at least, so that sound and thumbnail do not queue behind the picture on a small machine.
-            return settings.cpu_slots or max(2, (os.cpu_count() or 2) // 2)
-        case Pool.GPU:
-            return settings.gpu_slots or 1
-        case Pool.IO:
-            return settings.io_slots
-        case Pool.ANALYSIS:
-            return 1
-        case Pool.ORCHESTRATE:
-            return 20
 
 
 class CapacityHint:
@@ -36,7 +21,7 @@ class CapacityHint:
 
     async def __call__(self) -> Capacity:
         """Count workers and their encoder slots; without an answer, this worker alone."""
-        alone = Capacity(workers=1, slots=slots(Pool.CPU, self._settings))
+        alone = Capacity(workers=1, slots=slots(Pool.CPU, self._settings, this_machine()))
         try:
             async with self._database.read() as session:
                 seen = await reads_workers.capacity(

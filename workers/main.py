@@ -8,7 +8,6 @@ import signal
 import socket
 import uuid
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from temporalio.client import Client
 
@@ -26,10 +25,12 @@ from runtime.settings import Settings
 from runtime.temporal import connect, ensure_search_attributes
 from storage.opening import open_store
 from workers.build import Parts, build_worker
-from workers.capacity import slots
 from workers.gate import Gate
+from workers.machine import this_machine
 from workers.registering import keep_registered
 from workers.serving import Serving
+from workers.slots import all_slots
+from workers.version import code_version
 
 log = logging.getLogger(__name__)
 
@@ -53,11 +54,13 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         loop.add_signal_handler(number, stop)
 
     joined = resolve(settings)
+    machine = this_machine()
+    slots = all_slots(pools, settings, machine)
     identity = WorkerIdentity(
         worker_id=_worker_id(settings),
         worker_name=settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
         # A worker is busy when its encoders are: a probe under way keeps nobody waiting.
-        slots={pool.queue: slots(pool, settings) for pool in pools if pool in (Pool.CPU, Pool.GPU)},
+        slots={pool.queue: room for pool, room in slots.items() if pool in (Pool.CPU, Pool.GPU)},
     )
     database = Database(joined.database_url, pool_size=POOL_CONNECTIONS)
     await database.wait_for_schema(timeout_s=120)
@@ -66,7 +69,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     await ensure_search_attributes(client)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
-    parts = Parts(settings, open_store(joined.storage_url), database, tools, recorder)
+    parts = Parts(settings, open_store(joined.storage_url), database, tools, recorder, slots)
 
     registration = WorkerRegistration(
         worker_id=identity.worker_id,
@@ -74,10 +77,12 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         worker_type=WorkerType.LOCAL,
         capabilities={
             "pools": [pool.value for pool in pools],
-            "slots": {pool.value: slots(pool, settings) for pool in pools},
+            "slots": {pool.value: room for pool, room in slots.items()},
+            "cores": machine.cores,
+            "memory_bytes": machine.memory_bytes,
             "ffmpeg": [{"version": tool.version, "build": tool.build, "origin": tool.origin} for tool in tools.tools],
         },
-        version=version("vlog"),
+        version=code_version(),
     )
     recording = asyncio.create_task(recorder.run())
     serving = Serving(lambda pool: build_worker(client, pool, parts, failures), failures)

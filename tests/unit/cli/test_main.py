@@ -40,6 +40,7 @@ def executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
         (["migrate"], ["workers.migrate"]),
         (["doctor", "--json"], ["workers.doctor", "--json"]),
         (["worker", "--pool", "cpu, io,cpu"], ["workers", "--pool", "cpu,io"]),
+        (["worker", "--pool", "cpu,io", "--pool", "gpu"], ["workers", "--pool", "cpu,io,gpu"]),
     ],
 )
 def test_long_running_parts_become_their_own_module(
