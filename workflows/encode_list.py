@@ -1,6 +1,7 @@
 """Every span of a list of qualities: a window at a time, in order, split when an encoder breaks on the list."""
 
 import asyncio
+from collections.abc import Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
@@ -10,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from contracts.errors import BuildMissing
     from contracts.media import PlannedRendition, Span
     from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
-    from workflows import fates, options
+    from workflows import fates, openings, options
     from workflows.reasons import ENCODER_FAULTS, reason
     from workflows.stepping import Steps, Tries
 
@@ -51,7 +52,17 @@ async def encode_list(steps: Steps, request: EncodeList) -> EncodedList:
             if wanted:
                 await _encode(steps, request, span, wanted, Tries(), lost)
 
-    await steps.together(*(one(span) for span in request.spans))
+    async def all_of(spans: Sequence[Span]) -> None:
+        await steps.together(*(one(span) for span in spans))
+
+    async def behind_the_first() -> None:
+        await openings.go_first(request.grid)
+        await all_of(request.spans[1:])
+
+    if request.opening and len(request.spans) > 1:
+        await steps.together(one(request.spans[0]), behind_the_first())
+    else:
+        await all_of(request.spans)
     return EncodedList(missing=tuple(lost.values()))
 
 

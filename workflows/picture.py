@@ -8,7 +8,7 @@ with workflow.unsafe.imports_passed_through():
     from contracts.errors import BuildMissing
     from contracts.media import PlannedRendition, SourceFacts, TranscodePlan
     from contracts.steps import EncodeList, MissingRendition, TranscodeRequest
-    from workflows import fates, options
+    from workflows import fates, openings, options
     from workflows.children import Children
     from workflows.encode_list import encode_list
     from workflows.planned import Planned
@@ -16,12 +16,6 @@ with workflow.unsafe.imports_passed_through():
 
 # A list of more spans than this has a history of its own.
 CHILD_FROM_SPANS = 16
-
-# Priority orders what queues. On idle workers nothing does: what comes first is taken first, and a slot that took
-# minutes of the large rungs lets people wait for the small one. So the rest of a long video is asked for a moment
-# later; a short one's steps are over soon, whatever their order.
-OPENING_LEAD_S = 2.0
-LONG_S = 120.0
 
 
 class Picture:
@@ -64,8 +58,8 @@ class Picture:
         opening = wanted[0] if several else ()
 
         async def one(some: tuple[PlannedRendition, ...]) -> tuple[MissingRendition, ...]:
-            if opening and some is not opening and plan.grid.duration_s > LONG_S:
-                await workflow.sleep(OPENING_LEAD_S, summary="the opening goes first")
+            if opening and some is not opening:
+                await openings.go_next(plan.grid)
             return await self._list(some, plan, moves, alone=not several, opening=some is opening)
 
         done = await self._steps.together(*(one(some) for some in chosen))

@@ -76,4 +76,5 @@ async def test_a_lone_worker_makes_the_lowest_rung_before_the_rest() -> None:
         if event.HasField("activity_task_scheduled_event_attributes")
     ]
     assert not [name for name in early if name.startswith(StepName.TRANSCODE) and name not in opening]
-    assert [name for name in early if name in opening]
+    begun = [span for span in steps.planned.spans[:1] for name in early if name in opening and LOWEST in name]
+    assert [span.first_segment for span in begun] == [0], early
