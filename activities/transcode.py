@@ -2,25 +2,37 @@
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
+import structlog
 from temporalio import activity
 
 from activities.pulse import pulsing
 from activities.segments import RenditionFolder, finished_segments
-from contracts.errors import OutputIncomplete
+from contracts.errors import GpuFailed, OutputIncomplete, VlogError
 from contracts.layout import INIT, rendition_prefix
 from contracts.steps import QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan
 from media import commands, encoder, verify
+from media.choosing import for_device
+from media.device_graphs import stays_there
+from media.devices import GpuEncoder
+from media.diagnosis import on_device
+from media.gpu import Gpu
 from media.limits import Limits
-from media.tools import Toolbox
+from media.tools import Ffmpeg, Toolbox
 from storage.store import Store
+
+log = structlog.get_logger("transcode")
 
 
 class TranscodeSteps:
-    def __init__(self, store: Store, tools: Toolbox, *, stall_s: float, limits: Limits | None = None) -> None:
+    def __init__(
+        self, store: Store, tools: Toolbox, *, stall_s: float, limits: Limits | None = None, gpu: Gpu | None = None
+    ) -> None:
         self._store, self._tools, self._stall_s = store, tools, stall_s
         self._limits = limits or Limits()
+        self._gpu = gpu or Gpu()
 
     @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
@@ -33,11 +45,38 @@ class TranscodeSteps:
         await work.look()
         if work.is_whole():
             return work.result()
-        tool = self._tools.pick(
-            decoder=request.video.codec,
-            encoders=tuple({r.encoder for r in request.renditions}),
-            build=request.ffmpeg or None,
-        )
+        if any(rendition.gpu for rendition in request.renditions):
+            await self._encode_on_gpu(request, work)
+        else:
+            tool = self._tools.pick(
+                decoder=request.video.codec,
+                encoders=tuple({r.encoder for r in request.renditions}),
+                build=request.ffmpeg or None,
+            )
+            await self._encode(tool, None, request, work)
+        return work.result()
+
+    async def _encode_on_gpu(self, request: TranscodeSpan, work: "_SpanWork") -> None:
+        """Encode on the device; what it cannot decode after all, the CPU decodes for it before it is given up."""
+        (rendition,) = request.renditions
+        device = self._gpu.encoder(rendition.encoder)
+        for_device(device.tool, request.video, request.grid, request.encoding)
+        staying = stays_there(device, request.video, request.encoding)
+        try:
+            await self._encode(device.tool, device, request, work)
+        except VlogError as error:
+            told = on_device(error, decoded_there=staying)
+            if not staying or not isinstance(told, GpuFailed):
+                raise told from error
+            log.info("gpu.decoded_by_cpu", step=request.step_key, reason=told.sentence)
+        else:
+            return
+        try:
+            await self._encode(device.tool, replace(device, decodes=frozenset()), request, work)
+        except VlogError as error:
+            raise on_device(error, decoded_there=False) from error
+
+    async def _encode(self, tool: Ffmpeg, device: GpuEncoder | None, request: TranscodeSpan, work: "_SpanWork") -> None:
         name = f"job{request.job_id}-{request.step_key}-g{request.generation}a{activity.info().attempt}"
         async with (
             # By the clock too: a source that cannot seek is decoded for long before the first picture that counts.
@@ -45,7 +84,7 @@ class TranscodeSteps:
             self._store.local_file(request.source_key) as source,
             self._store.scratch(name) as here,
         ):
-            argv = commands.transcode(tool, source, here, request, first_segment=work.first_missing)
+            argv = commands.transcode(tool, source, here, request, first_segment=work.first_missing, device=device)
             memory_bytes = self._limits.memory(request.video, request.renditions)
             async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=memory_bytes)) as progress:
                 async for now in progress:
@@ -56,7 +95,6 @@ class TranscodeSteps:
         activity.heartbeat(work.progress(0))
         if not work.is_whole():
             raise OutputIncomplete(f"ffmpeg ended after {work.segments} of {request.span.segments} segments.")
-        return work.result()
 
 
 class _SpanWork:

@@ -8,7 +8,7 @@ from media import tone
 Filter = tuple[str, dict[str, str | int]]
 
 WIDE_PRIMARIES = frozenset({"bt2020", "smpte431", "smpte432"})
-_BT709 = {"color_primaries": "bt709", "color_trc": "bt709", "colorspace": "bt709", "range": "tv"}
+BT709: dict[str, str | int] = {"color_primaries": "bt709", "color_trc": "bt709", "colorspace": "bt709", "range": "tv"}
 _HIGH_DEFINITION = 720  # lines from which untagged pictures are meant as BT.709; below they are BT.601
 _UNSAID = frozenset({"", "unknown", "unspecified"})
 
@@ -47,7 +47,13 @@ def to_bt709(video: VideoFacts, encoding: Encoding, width: int, height: int) -> 
             meant = {"ispace": "bt709", "itrc": "bt709", "irange": "tv", "iprimaries": video.color_primaries}
             yield "colorspace", {**meant, "all": "bt709", "range": "tv", "format": "yuv420p"}
     # Tags only. Without them ffmpeg 7 and later would convert once more, from a matrix it has to guess.
-    yield "setparams", dict(_BT709)
+    yield "setparams", dict(BT709)
+
+
+def is_bt709(video: VideoFacts) -> bool:
+    """Say whether the colours are BT.709's already, as far as anybody can tell."""
+    matrix = likeliest_matrix(video) if video.color_space in _UNSAID else video.color_space
+    return not is_rgb(video) and matrix == "bt709"
 
 
 def is_rgb(video: VideoFacts) -> bool:

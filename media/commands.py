@@ -13,7 +13,8 @@ import ffmpeg
 from contracts.layout import INIT, PLAYLIST
 from contracts.media import FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
-from media import encoders, filters, sound
+from media import device_encoders, device_graphs, encoders, filters, sound
+from media.devices import GpuEncoder
 from media.sniff import SAFE_INPUT
 from media.subtitles import MOST_BYTES, times_file, words_file
 from media.tools import Ffmpeg
@@ -21,10 +22,19 @@ from media.tools import Ffmpeg
 _SEEK_MARGIN_S = 1  # deinterlacing and the grid want some pictures before the first one that counts
 
 
-def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, *, first_segment: int) -> list[str]:
+def transcode(
+    tool: Ffmpeg,
+    source: Path,
+    output: Path,
+    request: TranscodeSpan,
+    *,
+    first_segment: int,
+    device: GpuEncoder | None = None,
+) -> list[str]:
     """Encode the span's segments from `first_segment` on, each rendition into `output/<quality>/`.
 
     Makes those folders: ffmpeg would not. Segments appear there under their final names only when they are whole.
+    A device encodes what the CPU, or the device itself, has decoded and scaled.
     """
     grid, span = request.grid, request.span
     last = min(span.first_segment + span.segments, grid.segments)
@@ -33,17 +43,24 @@ def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, 
     first_frame = first_segment * grid.segment_frames
     frames = min(last * grid.segment_frames, grid.frames) - first_frame
     # One thread each when steps share the machine: two of them then fill two cores without getting in each other's way.
-    threads = {} if request.alone else {"threads": 1}
+    # A device waits for the CPU, not the other way round.
+    alone = request.alone or device is not None
+    threads = {} if alone else {"threads": 1}
+    staying = device if device and device_graphs.stays_there(device, request.video, request.encoding) else None
 
     reading = _seek(request, first_frame) | _whole(request.video)
+    reading |= device_graphs.reading(staying) if staying else {}
     video = _input(source, threads, **reading)[str(request.video.stream)]
     video = _chain(video, filters.on_grid(request.video, grid, first_frame, frames, request.encoding))
-    video = _chain(video, filters.uncovered(request.video))
     outputs = []
     for index, rung in enumerate(request.renditions):
         (output / rung.quality).mkdir(parents=True, exist_ok=True)
-        if index == 0:
+        if staying:
+            video = _chain(video, device_graphs.scaled(staying, rung.width, rung.height))
+        elif index == 0:
+            video = _chain(video, filters.uncovered(request.video))
             video = _chain(video, filters.to_largest(request.video, request.encoding, rung.width, rung.height))
+            video = _chain(video, device_graphs.uploaded(device) if device else ())
         else:
             video = _chain(video, filters.to_smaller(rung.width, rung.height))
         mine = video
@@ -51,8 +68,9 @@ def transcode(tool: Ffmpeg, source: Path, output: Path, request: TranscodeSpan, 
             # One decode for the whole list: each rung hands its picture on to the next smaller one.
             halves = video.filter_multi_output("split", 2)
             mine, video = halves[0], halves[1]
-        outputs.append(_video_output(mine, output / rung.quality, rung, request, first_segment, frames))
-    limits = [] if request.alone else ["-filter_complex_threads", "1"]
+        outputs.append(_video_output(mine, output / rung.quality, rung, request, first_segment, frames, device))
+    limits = [] if alone else ["-filter_complex_threads", "1"]
+    limits += device_graphs.opened(device, staying=staying is not None) if device else []
     return _compile(tool, ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0], *limits)
 
 
@@ -86,11 +104,16 @@ def _video_output(
     request: TranscodeSpan,
     first_segment: int,
     frames: int,
+    device: GpuEncoder | None,
 ) -> Any:
     grid, rate = request.grid, request.grid.frame_rate
+    if device is not None:
+        options = device_encoders.options(device, rung, request.encoding, grid, frames)
+    else:
+        options = encoders.options(rung, request.encoding, grid, frames, alone=request.alone)
     return video.output(
         f"file:{folder / PLAYLIST}",
-        **encoders.options(rung, request.encoding, grid, frames, alone=request.alone),
+        **options,
         # One tick per picture: every time stamp is a whole number on the grid.
         enc_time_base=f"{rate.den}:{rate.num}",
         # The grid is laid by the filters; ffmpeg must neither drop nor repeat.

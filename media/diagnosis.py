@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 
 from contracts.errors import (
+    Drained,
     EncoderCrashed,
     EncoderKilled,
     EncoderOutOfMemory,
     EncoderRejected,
     GpuBusy,
     GpuFailed,
+    ObjectMissing,
     ScratchFull,
+    SourceError,
     SourceUnreadable,
     StorageUnavailable,
     VlogError,
@@ -27,6 +30,23 @@ FULL = Finding(
     ScratchFull, "The disk for work in progress is full.", ("No space left on device", "Disk quota exceeded")
 )
 
+NO_DEVICE = Finding(
+    GpuFailed,
+    "The GPU cannot be reached.",
+    (
+        "Cannot load libcuda",
+        "Cannot load libnvidia-encode",
+        "Cannot load nvcuda",
+        "CUDA_ERROR_NO_DEVICE",
+        "CUDA_ERROR_UNKNOWN",
+        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+        "Driver does not support the required nvenc API version",
+        "No VA display found",
+        "Failed to initialise VAAPI connection",
+        "Device creation failed",
+    ),
+)
+
 TABLE = (
     FULL,
     # Somebody else has the device's sessions or its memory; nothing is wrong with it.
@@ -39,20 +59,35 @@ TABLE = (
             "CUDA_ERROR_OUT_OF_MEMORY",
         ),
     ),
+    # No driver, no device or no right to it: whatever is asked of it, this build gets no answer.
+    NO_DEVICE,
     Finding(
         GpuFailed,
         "The GPU cannot encode this.",
         (
             "OpenEncodeSessionEx failed",
             "No capable devices found",
+            "No NVENC capable devices found",
+            "InitializeEncoder failed",
+            "EncodePicture failed",
             "CUDA_ERROR_",
-            "Cannot load libcuda",
-            "Cannot load libnvidia-encode",
-            "Cannot load nvcuda",
-            "No VA display found",
-            "Failed to initialise VAAPI connection",
-            "Error creating a MFX session",
-            "Device creation failed",
+            "No usable encoding entrypoint found",
+            "No usable encoding profile found",
+            "Driver does not support any RC mode",
+            "Driver does not support QVBR RC mode",
+            "Failed to create encode pipeline configuration",
+            "Failed to end picture encode issue",
+            "Failed to sync surface",
+            "Failed to upload frame",
+            "Error initializing the encoder",
+            "Error during encoding: device failed",
+            "MFX session",
+            "cannot create compression session",
+            "Error encoding frame:",
+            "No device available for decoder",
+            "Failed setup for format cuda",
+            "Failed setup for format vaapi",
+            "No decoder surfaces left",
         ),
     ),
     # Before the rejections: an encoder without memory says that its parameters may be wrong.
@@ -111,6 +146,27 @@ TABLE = (
         ),
     ),
 )
+
+
+# What a step on a GPU may say for itself: it concerns others than the GPU.
+_NOT_THE_GPU = (GpuBusy, GpuFailed, ScratchFull, StorageUnavailable, ObjectMissing, Drained)
+
+
+def has_no_device(said: str) -> bool:
+    """Tell a device that cannot be had at all from one that refuses what it was asked."""
+    return any(words in said for words in NO_DEVICE.words)
+
+
+def on_device(error: VlogError, *, decoded_there: bool) -> VlogError:
+    """Say what a failure means of a step on a GPU: whatever the CPU might do better sends the rendition there.
+
+    A crash, a refusal, a stall and segments that are not as they should be may all be the device's doing, and then a
+    second try costs as much as the first. What the CPU could not decode is the source's fault; what a device could
+    not, may be the device's.
+    """
+    if isinstance(error, _NOT_THE_GPU) or (isinstance(error, SourceError) and not decoded_there):
+        return error
+    return GpuFailed(f"The GPU did not encode this: {error.sentence}", detail=error.detail)
 
 
 def diagnose(code: int, said: str, detail: str) -> VlogError:

@@ -21,14 +21,36 @@ _HIGHEST_CRF = {Codec.H264: 51.0, Codec.HEVC: 51.0, Codec.AV1: 63.0}
 
 def options(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int, *, alone: bool) -> dict[str, Any]:
     """Give ffmpeg's options for one rendition; one thread unless the machine is the step's own."""
-    crf = min(encoding.crf + _CRF_SHIFT[rung.codec], _HIGHEST_CRF[rung.codec])
     common = {
         "c:v": rung.encoder,
         "preset": encoding.preset,
         # Constant quality under a cap: spans restart a bit rate's control and pay for it, a quality's they do not.
-        "crf": f"{crf:g}",
-        "maxrate": f"{rung.video_kbps}k",
-        "bufsize": f"{2 * rung.video_kbps}k",
+        "crf": f"{quality(rung.codec, encoding):g}",
+        **capped(rung),
+        **on_grid(grid, frames),
+        **({} if alone else {"threads": 1}),
+    }
+    match rung.codec:
+        case Codec.H264:
+            return common | _x264()
+        case Codec.HEVC:
+            return common | _x265(grid, alone)
+        case Codec.AV1:
+            return common | _svt_av1(encoding, alone)
+
+
+def quality(codec: Codec, encoding: Encoding) -> float:
+    """Give the quality that is asked for on a codec's own scale."""
+    return min(encoding.crf + _CRF_SHIFT[codec], _HIGHEST_CRF[codec])
+
+
+def capped(rung: PlannedRendition) -> dict[str, Any]:
+    return {"maxrate": f"{rung.video_kbps}k", "bufsize": f"{2 * rung.video_kbps}k"}
+
+
+def on_grid(grid: Grid, frames: int) -> dict[str, Any]:
+    """Give what every encoder is told, whoever made it."""
+    return {
         # A closed group of pictures per segment, so that segments stand alone …
         "g": grid.segment_frames,
         # … cut at our boundaries in every rung.
@@ -39,15 +61,7 @@ def options(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int,
         "color_trc": "bt709",
         "colorspace": "bt709",
         "color_range": "tv",
-        **({} if alone else {"threads": 1}),
     }
-    match rung.codec:
-        case Codec.H264:
-            return common | _x264()
-        case Codec.HEVC:
-            return common | _x265(grid, alone)
-        case Codec.AV1:
-            return common | _svt_av1(encoding, alone)
 
 
 def _x264() -> dict[str, Any]:
@@ -62,6 +76,16 @@ def _x264() -> dict[str, Any]:
 
 
 def _x265(grid: Grid, alone: bool) -> dict[str, Any]:
+    return {
+        "profile:v": "main",
+        # Parameter sets in the init segment only; Apple's players take no other HEVC.
+        "tag:v": "hvc1",
+        "forced-idr": 1,
+        "x265-params": x265_params(grid, alone=alone),
+    }
+
+
+def x265_params(grid: Grid, *, alone: bool) -> str:
     params = {
         "keyint": grid.segment_frames,
         "min-keyint": grid.segment_frames,
@@ -77,13 +101,7 @@ def _x265(grid: Grid, alone: bool) -> dict[str, Any]:
     }
     if not alone:
         params["pools"] = 1  # -threads is not about these
-    return {
-        "profile:v": "main",
-        # Parameter sets in the init segment only; Apple's players take no other HEVC.
-        "tag:v": "hvc1",
-        "forced-idr": 1,
-        "x265-params": ":".join(f"{name}={value}" for name, value in params.items()),
-    }
+    return ":".join(f"{name}={value}" for name, value in params.items())
 
 
 def _svt_av1(encoding: Encoding, alone: bool) -> dict[str, Any]:

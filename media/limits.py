@@ -5,7 +5,7 @@ Each limit is a setting and has a code of its own, so that whoever runs the serv
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.errors import SourceTooFast, SourceTooLarge, SourceTooLong, SourceTooManyStreams
@@ -21,6 +21,8 @@ _BASE_BYTES = 2 * GIB
 _BYTES_PER_CORE = 64 << 20  # stacks and queues of the threads that ffmpeg starts for each
 _DECODED_BYTES_PER_PIXEL = 400  # reference pictures, one per thread, and the queues between the filters
 _ENCODED_BYTES_PER_PIXEL = {Codec.H264: 700, Codec.HEVC: 1000, Codec.AV1: 2000}  # mostly what they look ahead
+
+_DRIVER_BYTES = 8 * GIB  # a driver maps a card's memory into the process; not measured, for want of a card
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,13 @@ class Limits:
         """Sound alone needs little; what it needs, long tables of contents take."""
         return self.encoder_memory_bytes or _BASE_BYTES
 
-    def memory(self, video: VideoFacts, renditions: Iterable[PlannedRendition] = ()) -> int:
+    def memory(self, video: VideoFacts, renditions: Sequence[PlannedRendition] = ()) -> int:
         """Say how much one encoder may take: what the setting says, else what such pictures need, generously."""
         if self.encoder_memory_bytes is not None:
             return self.encoder_memory_bytes
         decoding = video.width * video.height * _DECODED_BYTES_PER_PIXEL
-        encoding = sum(one.width * one.height * _ENCODED_BYTES_PER_PIXEL[one.codec] for one in renditions)
+        encoding = sum(_DRIVER_BYTES for one in renditions if one.gpu)
+        encoding += sum(one.width * one.height * _ENCODED_BYTES_PER_PIXEL[one.codec] for one in renditions)
         return _BASE_BYTES + _BYTES_PER_CORE * (os.cpu_count() or 1) + decoding + encoding
 
     def check_streams(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""The ladder as one line of text: `1080p=5000/128,720p=2500/128`, rates in kbit/s, video before audio. And codecs."""
+"""The ladder as one line of text: `1080p=5000/128,720p=2500/128`, kbit/s, video before audio. And other lists."""
 
 import re
 from typing import Any
@@ -37,6 +37,13 @@ def parse_codecs(value: Any) -> Any:
     return tuple(codec for codec in Codec if codec is Codec.H264 or codec in names)
 
 
+def parse_names(value: Any) -> Any:
+    """Read names with commas between; anything but text is left to pydantic."""
+    if not isinstance(value, str):
+        return value
+    return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+
+
 def _rung(text: str) -> Rung:
     match = _LINE.fullmatch(text)
     if not match or not re.match(RUNG_PATTERN, match["name"]):
@@ -51,7 +58,7 @@ def parse_critical(value: Any) -> Any:
     """Read names of qualities, and `audio`, with commas between; anything but text is left to pydantic."""
     if not isinstance(value, str):
         return value
-    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    names: tuple[str, ...] = parse_names(value)
     for name in names:
         if name != "audio" and not re.fullmatch(r"\d+p", name):
             raise ValueError(f"{name!r} is not a quality; write names like 360p, and audio for the sound")

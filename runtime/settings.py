@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from contracts.media import LADDER, Rung
 from contracts.states import Codec
-from runtime.ladder import parse_codecs, parse_critical, parse_ladder, show_ladder
+from runtime.ladder import parse_codecs, parse_critical, parse_ladder, parse_names, show_ladder
 from runtime.names import SettingsError, check_names
 from runtime.shown import masked
 
@@ -41,6 +41,7 @@ Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
 ]
 Critical = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_critical)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_names)]
 Codecs = Annotated[tuple[Codec, ...], NoDecode, BeforeValidator(parse_codecs)]
 Ladder = Annotated[tuple[Rung, ...], NoDecode, BeforeValidator(parse_ladder)]
 
@@ -100,6 +101,8 @@ class Settings(BaseSettings):
     io_slots: Slots = 4
     analysis_slots: Slots = 1
     orchestrate_slots: Slots = 20
+    gpu_encoder: Names = ()  # empty: whatever works
+    gpu_device: str | None = None
     drain_seconds: float = Field(default=50.0, ge=0)
 
     # When to worry.

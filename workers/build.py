@@ -21,6 +21,7 @@ from activities.subtitles import SubtitleSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from contracts.queues import Pool
+from media.gpu import Gpu
 from media.limits import Limits
 from media.planning import PlanOptions
 from media.tools import Toolbox
@@ -46,6 +47,7 @@ class Parts:
     tools: Toolbox
     recorder: StepRecorder
     slots: Mapping[Pool, int] = field(default_factory=dict)  # how many steps of each pool run at once
+    gpu: Gpu = field(default_factory=Gpu)
 
 
 def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
@@ -56,7 +58,9 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
         case Pool.CPU | Pool.GPU:
             pictures = PictureSteps(store, tools, limits)
             return (
-                TranscodeSteps(store, tools, stall_s=settings.stall_seconds, limits=limits).transcode_span,
+                TranscodeSteps(
+                    store, tools, stall_s=settings.stall_seconds, limits=limits, gpu=parts.gpu
+                ).transcode_span,
                 AudioSteps(store, tools, stall_s=settings.stall_seconds, limits=limits).encode_audio,
                 pictures.thumbnail,
                 pictures.storyboard,

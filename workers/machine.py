@@ -12,6 +12,7 @@ UNLIMITED = 1 << 60  # version 1 says "no limit" with a number near 2 to the 63r
 class Machine:
     cores: float  # a quota may grant one and a half
     memory_bytes: int
+    gpu_sessions: int = 0  # encodes that its GPU takes at once; 0 when there is none, or nobody has looked
 
 
 def this_machine(root: Path = Path("/")) -> Machine:

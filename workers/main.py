@@ -8,6 +8,7 @@ import signal
 import socket
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 from temporalio.client import Client
 
@@ -26,6 +27,7 @@ from runtime.temporal import connect, ensure_search_attributes
 from storage.opening import open_store
 from workers.build import Parts, build_worker
 from workers.gate import Gate
+from workers.gpu import capabilities, look_for_gpu
 from workers.machine import this_machine
 from workers.registering import keep_registered
 from workers.serving import Serving
@@ -54,7 +56,9 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         loop.add_signal_handler(number, stop)
 
     joined = resolve(settings)
-    machine = this_machine()
+    tools = await find_tools(settings.ffmpeg)
+    pools, gpu = await look_for_gpu(settings, pools, tools)
+    machine = replace(this_machine(), gpu_sessions=gpu.sessions)
     slots = all_slots(pools, settings, machine)
     identity = WorkerIdentity(
         worker_id=_worker_id(settings),
@@ -64,12 +68,11 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     )
     database = Database(joined.database_url, pool_size=POOL_CONNECTIONS)
     await database.wait_for_schema(timeout_s=120)
-    tools = await find_tools(settings.ffmpeg)
     client = await _connected(joined, identity.worker_name)
     await ensure_search_attributes(client)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
-    parts = Parts(settings, open_store(joined.storage_url), database, tools, recorder, slots)
+    parts = Parts(settings, open_store(joined.storage_url), database, tools, recorder, slots, gpu)
 
     registration = WorkerRegistration(
         worker_id=identity.worker_id,
@@ -81,6 +84,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
             "cores": machine.cores,
             "memory_bytes": machine.memory_bytes,
             "ffmpeg": [{"version": tool.version, "build": tool.build, "origin": tool.origin} for tool in tools.tools],
+            **capabilities(gpu),
         },
         version=code_version(),
     )

@@ -12,8 +12,6 @@ CORES_PER_ENCODE = 2
 BYTES_PER_ENCODE = 1 << 30
 # The rest is for the worker itself, the system, and the cache of files that makes reading fast.
 MEMORY_SHARE = 0.8
-# Encoders that the makers' drivers for ordinary cards allow at once; cards for data centres have no such limit.
-GPU_SESSIONS = 3
 
 
 def slots(pool: Pool, settings: Settings, machine: Machine) -> int:
@@ -24,7 +22,7 @@ def slots(pool: Pool, settings: Settings, machine: Machine) -> int:
             return settings.cpu_slots or max(2, min(int(machine.cores / CORES_PER_ENCODE), _by_memory(machine)))
         case Pool.GPU:
             # The device encodes; reading, and often decoding and scaling, keeps a core busy all the same.
-            return settings.gpu_slots or max(1, min(GPU_SESSIONS, int(machine.cores), _by_memory(machine)))
+            return settings.gpu_slots or max(1, min(machine.gpu_sessions, int(machine.cores), _by_memory(machine)))
         case Pool.IO:
             return settings.io_slots
         case Pool.ANALYSIS:

@@ -27,7 +27,7 @@ SETTINGS = Settings(home=Path("/nowhere"))
     ],
 )
 def test_slots_follow_cores_and_memory(cores: float, gib: float, cpu: int, gpu: int) -> None:
-    machine = Machine(cores, int(gib * GIB))
+    machine = Machine(cores, int(gib * GIB), gpu_sessions=3)
     assert slots(Pool.CPU, SETTINGS, machine) == cpu
     assert slots(Pool.GPU, SETTINGS, machine) == gpu
 
