@@ -24,6 +24,7 @@ from api.videos import Id as AnyVideo
 from api.videos import shown
 from contracts.errors import JOB_ENDED
 from contracts.ids import JobId, VideoId
+from contracts.tiers import resolve_tier
 from mirror import reads, writes_again, writes_commands, writes_deleting
 from mirror.commands import Wish
 from mirror.writes_again import Again, NewJob
@@ -129,9 +130,14 @@ async def resume(job_id: AnyJob, here: Here, actor: Actor = None) -> Job:
 
 @jobs.post("/{job_id}/priority", summary="Change who waits for whom")
 async def priority(job_id: AnyJob, wanted: NewPriority, here: Here, actor: Actor = None) -> Job:
-    """Give a job another tier; what of it waits already is moved too."""
+    """Give a job another tier.
+
+    What of it waits in a queue already is moved, the steps of a long video's parts too; what runs goes on. Within a
+    tier owners take turns, and what lets people begin to watch goes before all else.
+    """
+    tier = resolve_tier(wanted.tier, wanted.is_paid)
     async with here.database.write() as session:
-        wish = await writes_commands.prioritize_job(session, JobId(job_id), wanted.tier, clean_actor(actor))
+        wish = await writes_commands.prioritize_job(session, JobId(job_id), tier, clean_actor(actor))
     return await _carry_out(here, wish, job_id)
 
 

@@ -10,6 +10,7 @@ from api.errors import ApiError
 from contracts.layout import KNOWN_EXTENSIONS
 from contracts.media import QUALITY_PATTERN
 from contracts.states import Tier
+from contracts.tiers import resolve_tier
 
 TITLE_LIMIT = 255
 DESCRIPTION_LIMIT = 10_000
@@ -42,7 +43,12 @@ class Details:
     description: str = ""
     owner: str = ""
     tier: Tier = Tier.FREE
+    is_paid: bool = True
     qualities: tuple[str, ...] = ()
+
+    @property
+    def waits_as(self) -> Tier:
+        return resolve_tier(self.tier, self.is_paid)
 
 
 def clean_title(text: str) -> str:
@@ -75,6 +81,16 @@ def clean_tier(text: str) -> Tier:
         return Tier(text.strip() or Tier.FREE)
     except ValueError as error:
         raise ApiError(400, "TIER_INVALID", f"A tier is one of {', '.join(Tier)}.") from error
+
+
+def clean_is_paid(text: str) -> bool:
+    """Read a form's yes or no; an empty field is one that was left out."""
+    match text.strip().lower():
+        case "" | "true" | "1" | "yes" | "on":
+            return True
+        case "false" | "0" | "no" | "off":
+            return False
+    raise ApiError(400, "IS_PAID_INVALID", "is_paid is true or false.")
 
 
 def clean_qualities(text: str, ladder: Iterable[str]) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ class Intake:
             source_size_bytes=source.size_bytes,
             description=details.description,
             owner=details.owner,
-            tier=details.tier,
+            tier=details.waits_as,
             qualities=details.qualities,
             max_attempts=self._parts.settings.max_retry_attempts,
             idempotency_key=idempotency_key,

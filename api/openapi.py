@@ -72,7 +72,12 @@ FORM_BODY: dict[str, Any] = {
                         "title": {**_TEXT, "maxLength": 255, "description": "By default the file's name"},
                         "description": {**_TEXT, "maxLength": 10000},
                         "owner": {**_TEXT, "maxLength": 255, "description": "Owners take turns within a tier"},
-                        "tier": {**_TEXT, "enum": ["viral", "creator", "hobby", "trial", "free", "bulk"]},
+                        "tier": {
+                            **_TEXT,
+                            "enum": ["viral", "creator", "hobby", "trial", "free", "bulk"],
+                            "description": "Who waits for whom; by default free",
+                        },
+                        "is_paid": {"type": "boolean", "description": "What is not paid for waits with the free ones"},
                         "qualities": {
                             **_TEXT,
                             "description": "Such as 720p,720p-av1; none means all",

@@ -22,5 +22,6 @@ class Retranscode(Answer):
 
 
 class NewPriority(Answer):
-    model_config = _asked(tier="creator")
-    tier: Tier
+    model_config = _asked(tier="creator", is_paid=True)
+    tier: Tier = Field(description="viral goes first, then creator, hobby, trial and free together, then bulk")
+    is_paid: bool = Field(default=True, description="What is not paid for waits with the free ones")

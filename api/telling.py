@@ -21,8 +21,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
-from api.moving import move_queued
-from contracts.steps import SetPriority
+from api.moving import prioritize
 from mirror import reads_commands, writes_commands
 from mirror.commands import Wish
 from mirror.sessions import Database
@@ -108,10 +107,7 @@ class Teller:
                     update = TranscodeVideo.pause if wish.paused else TranscodeVideo.resume
                     await handle.execute_update(update, id=f"pause-{wish.at}", rpc_timeout=limit)
                 if Command.PRIORITY in wish.untold:
-                    ask = SetPriority(tier=wish.tier)
-                    named = f"priority-{wish.at}"
-                    await handle.execute_update(TranscodeVideo.set_priority, ask, id=named, rpc_timeout=limit)
-                    await move_queued(self._temporal, wish.workflow_id, wish.tier.priority)
+                    await prioritize(self._temporal, handle, wish.tier, named=f"priority-{wish.at}", within=limit)
         except WorkflowUpdateFailedError:
             return Told.TOO_LATE
         except RPCError as error:

@@ -11,6 +11,7 @@ from api.fields import (
     Details,
     clean_description,
     clean_idempotency_key,
+    clean_is_paid,
     clean_owner,
     clean_qualities,
     clean_tier,
@@ -59,6 +60,8 @@ class VideoForm:
                 self.details = replace(self.details, owner=clean_owner(value))
             case "tier":
                 self.details = replace(self.details, tier=clean_tier(value))
+            case "is_paid":
+                self.details = replace(self.details, is_paid=clean_is_paid(value))
             case "qualities":  # a list of checkboxes sends one field each
                 together = ",".join((*self.details.qualities, value))
                 self.details = replace(self.details, qualities=clean_qualities(together, self._ladder))
@@ -112,6 +115,7 @@ async def upload_raw(
     description: str = "",
     owner: Annotated[str, Query(description="Owners take turns within a tier")] = "",
     tier: Annotated[str, Query(description="viral, creator, hobby, trial, free or bulk")] = "free",
+    is_paid: Annotated[bool, Query(description="What is not paid for waits with the free ones")] = True,
     qualities: Annotated[str, Query(description="Such as 720p,720p-av1; none means all")] = "",
     idempotency_key: Key = None,
 ) -> Created:
@@ -122,6 +126,7 @@ async def upload_raw(
         description=clean_description(description),
         owner=clean_owner(owner),
         tier=clean_tier(tier),
+        is_paid=is_paid,
         qualities=clean_qualities(qualities, (rung.name for rung in here.settings.ladder)),
     )
     if first := await intake.repeated(key):

@@ -29,13 +29,26 @@ class Pool(StrEnum):
 FAIRNESS_KEY_LIMIT = 64  # bytes, Temporal's own limit
 
 
-def fairness_key(owner: str, *, opening: bool = False) -> str | None:
-    """Name whose turn it is; an owner too long for Temporal keeps a turn of their own.
+class Turn(StrEnum):
+    """What a step does for people who wait to watch: owners take turns within each of these, not over all together."""
 
-    Openings, the steps that let people begin to watch, have a turn beside the rest of their owner's.
-    """
-    key = f"{owner}/opening" if opening else owner
-    if len(key.encode()) <= FAIRNESS_KEY_LIMIT:
+    OPENING = "opening"  # the first span of what makes a video playable
+    SOUND = "sound"  # nothing plays without it
+    AHEAD = "ahead"  # the rest of the lowest rung, where it runs ahead of the others
+    REST = ""
+
+    @property
+    def weight(self) -> float:
+        """Give how many steps of it go for one of the rest: Temporal's fairness weight, at most 1000."""
+        return {Turn.OPENING: 1000.0, Turn.SOUND: 1000.0, Turn.AHEAD: 30.0, Turn.REST: 1.0}[self]
+
+
+def fairness_key(owner: str, turn: Turn = Turn.REST) -> str | None:
+    """Name whose turn it is; an owner too long for Temporal keeps a turn of their own."""
+    key = f"{owner}/{turn}" if turn else owner
+    # Somebody called "ana/opening" is not Ana's openings.
+    misleads = not turn and any(owner.endswith(f"/{each}") for each in Turn if each)
+    if len(key.encode()) <= FAIRNESS_KEY_LIMIT and not misleads:
         return key or None
     return hashlib.sha256(key.encode()).hexdigest()[:FAIRNESS_KEY_LIMIT]
 

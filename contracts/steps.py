@@ -227,7 +227,8 @@ class EncodeList(Message):
     encoding: Encoding
     window: int  # how many of its steps are scheduled at a time
     alone: bool
-    opening: bool = False  # it makes the video playable, and goes before what else waits in its tier
+    opening: bool = False  # it makes the video playable: its first span goes before what else waits in its tier
+    ahead: bool = False  # others follow it: the rest of it goes before them
     critical: tuple[str, ...] = ()  # without these the job fails; the others' fates are their own
     paused: bool = False  # the job was, when this was asked
 

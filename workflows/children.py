@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from temporalio import workflow
+from temporalio.common import Priority
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from contracts.queues import fairness_key
     from contracts.steps import EncodedList, EncodeList, SetPriority
     from workflows.encode_list import TranscodeList
     from workflows.stepping import Steps
@@ -26,6 +28,7 @@ class Children:
             request,
             id=f"{workflow.info().workflow_id}-{names}",
             static_summary=names.replace("-", " "),
+            priority=Priority(priority_key=self._steps.tier.priority, fairness_key=fairness_key(request.job.owner)),
             # Cancelled rather than terminated with its parent: the encoders stop and clean up.
             parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
             cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -10,6 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.transcode import TranscodeSteps
     from contracts.errors import BuildMissing
     from contracts.media import PlannedRendition, Span
+    from contracts.queues import Turn
     from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
     from workflows import fates, openings, options
     from workflows.reasons import ENCODER_FAULTS, reason
@@ -84,7 +85,7 @@ async def _encode(
         await steps.run(
             TranscodeSteps.transcode_span,
             _span_of(request, span, renditions),
-            options.transcode(request.grid, renditions, span.segments, opening=request.opening),
+            options.transcode(request.grid, renditions, span.segments, _turn(request, span)),
             f"segments {span.first_segment} to {last}: {' '.join(r.quality for r in renditions)}",
             tries=tries,
             give_up_on=ENCODER_FAULTS if several else (),
@@ -103,6 +104,12 @@ async def _encode(
             raise
         for rendition in renditions:
             lost.setdefault(rendition.quality, fates.missing(rendition.quality, failure))
+
+
+def _turn(request: EncodeList, span: Span) -> Turn:
+    if request.opening and span == request.spans[0]:
+        return Turn.OPENING
+    return Turn.AHEAD if request.ahead else Turn.REST
 
 
 def _span_of(request: EncodeList, span: Span, renditions: tuple[PlannedRendition, ...]) -> TranscodeSpan:

@@ -7,12 +7,9 @@ from datetime import timedelta
 from temporalio.common import Priority, RetryPolicy
 
 from contracts.media import Grid, PlannedRendition, TranscodePlan
-from contracts.queues import TaskQueue, fairness_key
+from contracts.queues import TaskQueue, Turn, fairness_key
 from contracts.states import Tier
 
-# Against 1 for all else: an opening that comes late still goes first within its tier. Not for ever: while one person's
-# openings queue, one in a hundred steps is somebody's rest.
-OPENING_WEIGHT = 100.0
 FOREVER = 0  # Temporal's word for unlimited attempts
 
 # A worker that lacks a step's ffmpeg hands it back, at no cost. After so many times nobody seems to have it any more …
@@ -28,7 +25,7 @@ class Promise:
     queue: TaskQueue
     limit_s: float  # one attempt may take this long
     heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
-    opening: bool = False  # people wait for it to begin watching
+    turn: Turn = Turn.REST  # before whom it goes within its tier
     until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
     regardless: bool = False  # runs to its end in a pause and after a cancel: it is how jobs end
 
@@ -67,29 +64,30 @@ def storyboard(plan: TranscodePlan) -> Promise:
     return Promise(TaskQueue.CPU, limit_s=1300 + 4 * plan.grid.duration_s)
 
 
-def audio(plan: TranscodePlan) -> Promise:
+def audio(plan: TranscodePlan, turn: Turn = Turn.REST) -> Promise:
     """AAC runs at many times real time; half of real time means something is wrong."""
-    # Nothing plays without its sound.
-    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s, opening=len(plan.lists) > 1)
+    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s, turn=turn)
 
 
-def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int, *, opening: bool = False) -> Promise:
+def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int, turn: Turn = Turn.REST) -> Promise:
     """Scale with length and size, with no cap: stalls are caught by frames that stop, not by this limit."""
     megapixels = sum(r.width * r.height for r in renditions) / 1e6
     seconds = grid.seconds(segments * grid.segment_frames)
-    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), opening=opening)
+    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), turn=turn)
 
 
 def turn(promise: Promise, owner: str, tier: Tier) -> Priority:
     """Say who goes first of those that wait for a worker.
 
     The tier is said by each step, so that a change of it counts for what comes; what is queued already is moved
-    by whoever asked (`update_activity_options`, path `priority.priority_key`).
+    by whoever asked (`update_activity_options`, path `priority.priority_key`). Within it owners take turns, and what
+    lets people begin to watch goes first by its weight. Not for ever: among a thousand steps one is somebody's rest.
     """
-    if not promise.opening:
-        return Priority(priority_key=tier.priority)
-    key = fairness_key(owner, opening=True)
-    return Priority(priority_key=tier.priority, fairness_key=key, fairness_weight=OPENING_WEIGHT)
+    return Priority(
+        priority_key=tier.priority,
+        fairness_key=fairness_key(owner, promise.turn),
+        fairness_weight=promise.turn.weight,
+    )
 
 
 def retries(promise: Promise, attempts_left: int, give_up_on: Sequence[str] = ()) -> RetryPolicy:

@@ -7,6 +7,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from contracts.errors import BuildMissing
     from contracts.media import PlannedRendition, SourceFacts, TranscodePlan
+    from contracts.states import JobKind
     from contracts.steps import EncodeList, MissingRendition, TranscodeRequest
     from workflows import fates, openings, options
     from workflows.children import Children
@@ -54,19 +55,18 @@ class Picture:
         wanted = [tuple(r for r in plan.renditions if r.quality in names and r.quality in qualities) for names in lists]
         chosen = [some for some in wanted if some]
         several = len(chosen) > 1
-        # The first list is the one that makes the video playable, when it runs ahead of others.
-        opening = wanted[0] if several else ()
+        first = wanted[0]  # the one that makes the video playable
 
         async def one(some: tuple[PlannedRendition, ...]) -> tuple[MissingRendition, ...]:
-            if opening and some is not opening:
+            if first and some is not first:
                 await openings.go_next(plan.grid)
-            return await self._list(some, plan, moves, alone=not several, opening=some is opening)
+            return await self._list(some, plan, moves, alone=not several, first=some is first)
 
         done = await self._steps.together(*(one(some) for some in chosen))
         return [each for missing in done for each in missing]
 
     async def _list(
-        self, renditions: tuple[PlannedRendition, ...], plan: TranscodePlan, moves: int, *, alone: bool, opening: bool
+        self, renditions: tuple[PlannedRendition, ...], plan: TranscodePlan, moves: int, *, alone: bool, first: bool
     ) -> tuple[MissingRendition, ...]:
         steps = self._steps
         # A list that has a history of its own does not know how far its steps were counted before a move.
@@ -80,7 +80,9 @@ class Picture:
             encoding=plan.encoding,
             window=plan.window,
             alone=alone and len(plan.spans) == 1,
-            opening=opening,
+            # Of a retranscode there is a stream already: nobody waits to begin.
+            opening=first and self._job.kind is not JobKind.RETRANSCODE,
+            ahead=first and not alone,
             critical=fates.critical_qualities(self._job, plan),
             paused=steps.paused,
         )

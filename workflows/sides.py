@@ -12,6 +12,8 @@ with workflow.unsafe.imports_passed_through():
     from contracts.errors import BuildMissing
     from contracts.layout import audio_prefix
     from contracts.media import SourceFacts, SubtitleRendition, TranscodePlan
+    from contracts.queues import Turn
+    from contracts.states import JobKind
     from contracts.steps import EncodeAudio, EncodedAudio, MakeStoryboard, MakeThumbnail, TranscodeRequest
     from contracts.subtitle_steps import MakeSubtitles
     from workflows import options
@@ -23,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
 async def audio(steps: Steps, job: TranscodeRequest, number: int, facts: SourceFacts, planned: Planned) -> EncodedAudio:
     """Encode a track; with another ffmpeg, and anew, when the one it was begun with is gone."""
     moves = 0
+    turn = Turn.REST if job.kind is JobKind.RETRANSCODE else Turn.SOUND
     while True:
         plan = planned.plan
         track = next(track for track in plan.audio if track.track == number)
@@ -38,7 +41,7 @@ async def audio(steps: Steps, job: TranscodeRequest, number: int, facts: SourceF
         )
         summary = f"sound: {track.name} ({track.language})"
         try:
-            return await steps.run(AudioSteps.encode_audio, request, options.audio(plan), summary)
+            return await steps.run(AudioSteps.encode_audio, request, options.audio(plan, turn), summary)
         except ActivityError as error:
             if reason(error).code != BuildMissing.code or moves >= options.MOVES:
                 raise

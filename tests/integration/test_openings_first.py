@@ -7,6 +7,7 @@ from temporalio import activity
 from temporalio.client import Client
 
 from contracts.media import Capacity, FrameRate, Grid
+from contracts.queues import Turn
 from contracts.states import StepName
 from contracts.steps import TranscodedSpan, TranscodeSpan
 from media.spans import choose_lists, evenly
@@ -65,8 +66,13 @@ async def test_a_lone_worker_makes_the_lowest_rung_before_the_rest() -> None:
         for event in history.events
         if event.HasField("activity_task_scheduled_event_attributes")
     }
-    opening = {name for name, step in keys.items() if step.priority.fairness_key == "/opening"}
-    assert opening == {name for name in keys if name.endswith(f":{LOWEST}") or name.startswith(StepName.AUDIO)}
+    turns = {
+        turn: {name for name, step in keys.items() if step.priority.fairness_key == f"/{turn}"} for turn in Turn if turn
+    }
+    lowest = [name for name in keys if name.endswith(f":{LOWEST}")]
+    assert turns[Turn.OPENING] == set(lowest[:1])
+    assert turns[Turn.AHEAD] == set(lowest[1:])
+    assert turns[Turn.SOUND] == {name for name in keys if name.startswith(StepName.AUDIO)}
 
     # In the first moment slots are free and take whatever comes: the rest is not even asked for yet.
     fired = next(event.event_id for event in history.events if event.HasField("timer_fired_event_attributes"))
@@ -75,6 +81,5 @@ async def test_a_lone_worker_makes_the_lowest_rung_before_the_rest() -> None:
         for event in history.events[:fired]
         if event.HasField("activity_task_scheduled_event_attributes")
     ]
-    assert not [name for name in early if name.startswith(StepName.TRANSCODE) and name not in opening]
-    begun = [span for span in steps.planned.spans[:1] for name in early if name in opening and LOWEST in name]
-    assert [span.first_segment for span in begun] == [0], early
+    begun = [name for name in early if name.startswith(StepName.TRANSCODE)]
+    assert begun == lowest[:1], early

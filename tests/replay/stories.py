@@ -136,14 +136,15 @@ STORIES = (
 )
 
 
-async def _dev_server() -> WorkflowEnvironment:
+async def _dev_server(*config: str) -> WorkflowEnvironment:
+    values = [word for value in (*DYNAMIC_CONFIG, *config) for word in ("--dynamic-config-value", value)]
     for again in (True, True, True, False):
         try:
             return await WorkflowEnvironment.start_local(
                 data_converter=pydantic_data_converter,
                 dev_server_existing_path=str(temporal_binary()),
                 dev_server_log_level="error",
-                dev_server_extra_args=[word for value in DYNAMIC_CONFIG for word in ("--dynamic-config-value", value)],
+                dev_server_extra_args=values,
                 search_attributes=[
                     SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID),
                     SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS),
@@ -157,8 +158,9 @@ async def _dev_server() -> WorkflowEnvironment:
 
 
 @asynccontextmanager
-async def temporal_for_stories() -> AsyncIterator[Client]:
-    environment = await _dev_server()
+async def temporal_for_stories(*config: str) -> AsyncIterator[Client]:
+    """Run a Temporal of one's own, as embedded; `config` is added to its dynamic configuration."""
+    environment = await _dev_server(*config)
     try:
         yield environment.client
     finally:

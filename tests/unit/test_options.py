@@ -3,6 +3,7 @@
 import pytest
 
 from contracts.media import FrameRate, Grid, PlannedRendition, Span, TranscodePlan
+from contracts.queues import Turn
 from contracts.states import Tier
 from workflows import options
 
@@ -38,13 +39,15 @@ def test_no_film_is_too_long() -> None:
 
 
 def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
-    first = options.transcode(grid(1), (LOW,), 10, opening=True)
+    first = options.transcode(grid(1), (LOW,), 10, Turn.OPENING)
     rest = options.transcode(grid(1), (HIGH,), 10)
     ahead = options.turn(first, "ana", Tier.HOBBY)
     assert (ahead.priority_key, ahead.fairness_key) == (Tier.HOBBY.priority, "ana/opening")
-    assert ahead.fairness_weight == options.OPENING_WEIGHT
-    # The owner's own key comes down from the workflow.
+    assert ahead.fairness_weight == 1000  # Temporal takes no more
     behind = options.turn(rest, "ana", Tier.HOBBY)
-    assert (behind.priority_key, behind.fairness_key, behind.fairness_weight) == (Tier.HOBBY.priority, None, None)
-    assert options.audio(plan(1, ("360p",), ("2160p",))).opening
-    assert not options.audio(plan(1, ("2160p", "360p"))).opening
+    assert (behind.priority_key, behind.fairness_key, behind.fairness_weight) == (Tier.HOBBY.priority, "ana", 1)
+
+
+def test_sound_has_a_turn_beside_the_picture_so_that_neither_owners_nor_videos_lose_theirs_to_it() -> None:
+    sound = options.turn(options.audio(plan(1), Turn.SOUND), "ana", Tier.HOBBY)
+    assert (sound.fairness_key, sound.fairness_weight) == ("ana/sound", 1000)

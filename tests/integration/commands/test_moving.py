@@ -1,17 +1,16 @@
 """What waits in Temporal's queues is moved with its job, in the workflows of long lists too."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from api.moving import move_queued
+from api.moving import prioritize
 from contracts.states import Tier
-from contracts.steps import SetPriority
 from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import telling, temporal_for_stories
 from tests.support.eventually import eventually
-from workflows.transcode_video import TranscodeVideo
 
 
 class NobodyEncodes(FakeSteps):
@@ -45,8 +44,7 @@ async def test_a_change_of_priority_moves_what_waits_in_child_workflows_too() ->
         await eventually(both_lists_wait, within=60)
         before = await waiting(client, handle.id)
         assert {key for key, _ in before.values()} == {Tier.FREE.priority}
-        await handle.execute_update(TranscodeVideo.set_priority, SetPriority(tier=Tier.VIRAL))
-        await move_queued(client, handle.id, Tier.VIRAL.priority)
+        await prioritize(client, handle, Tier.VIRAL, named="asked", within=timedelta(seconds=60))
         after = await waiting(client, handle.id)
         assert after.keys() >= before.keys()
         assert {key for key, _ in after.values()} == {Tier.VIRAL.priority}

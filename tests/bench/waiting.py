@@ -1,0 +1,82 @@
+"""Who is taken first when sixty videos of three tiers and four owners wait for one slot."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+
+from contracts.queues import TaskQueue
+from contracts.states import Tier
+from tests.bench.bench import Bench
+from tests.bench.figures import Verdict
+from tests.bench.machine import moment
+from tests.bench.page import table, verdict_lines
+from tests.replay.stories import temporal_for_stories
+from tests.support.turns import FRESH_COUNTS, Line, Queued, unfairness, waiting_steps
+
+# Uploaded tier by tier, the last tier first, and within it all of Ana's before anybody else's.
+TIERS = (Tier.FREE, Tier.CREATOR, Tier.VIRAL)
+SHARES = {"ana": 11, "bo": 5, "cy": 3, "di": 1}
+
+
+def priority(bench: Bench) -> str:
+    """Queue, then serve with one slot, and compare the order of first transcode starts with what was promised."""
+    when = moment()
+    shares = dict.fromkeys(SHARES, 1) if bench.quick else SHARES
+    owners = [owner for owner, count in shares.items() for _ in range(count)]
+    pairs = [(tier, owner) for tier in TIERS for owner in owners]
+    videos = [Queued(number, tier, owner) for number, (tier, owner) in enumerate(pairs, 1)]
+    line, seconds = asyncio.run(_serve(videos))
+
+    by_number = {video.number: video for video in videos}
+    started = [by_number[number] for number in line.steps.first_starts]
+    rows, worst = [], 0
+    for tier in sorted(TIERS, key=lambda each: each.priority):
+        those = [video.owner for video in started if video.tier is tier]
+        worst = max(worst, unfairness(those))
+        rows.append([tier.value, " ".join(those)])
+    bench.say(f"{len(started)} started, worst unfairness {worst}")
+
+    order = [video.tier.priority for video in started]
+    misplaced = sum(early > late for place, early in enumerate(order) for late in order[place + 1 :])
+    late = sum(_not_before_the_rest(line, videos, tier) for tier in TIERS)
+    verdicts = [
+        Verdict(f"all {len(videos)} start", str(len(started)), len(started) == len(videos)),
+        Verdict("tiers in their order", f"{misplaced} pairs out of order", misplaced == 0),
+        Verdict("owners of a tier within ±1 start", f"±{worst}", worst <= 1),
+        Verdict("every opening of a tier before the rest of it", f"{late} later", late == 0),
+    ]
+    each = ", ".join(f"{count} of {owner}" for owner, count in shares.items())
+    intro = (
+        f"{len(videos)} videos of three tiers, in each {each}; all are in line before"
+        f" one slot of `vlog-cpu` is served. Real Temporal with the embedded server's settings and the real workflow;"
+        f" steps only answer, nothing is encoded. {when}; served in {seconds:.1f} s."
+    )
+    return "\n\n".join(
+        [
+            "## Tiers and owners before one slot",
+            intro,
+            table(["tier", "owners by their videos' first transcode"], rows),
+            verdict_lines(verdicts),
+        ]
+    )
+
+
+async def _serve(videos: list[Queued]) -> tuple[Line, float]:
+    async with temporal_for_stories(FRESH_COUNTS) as client, AsyncExitStack() as stack:
+        line = Line(client, videos, stack)
+        await line.upload()
+        await line.serve(TaskQueue.ORCHESTRATE)
+        await line.serve(TaskQueue.IO)
+        await line.wait_for(TaskQueue.CPU, waiting_steps(videos))
+        began = time.monotonic()
+        await line.serve(TaskQueue.CPU, slots=1)
+        await line.end()
+        return line, time.monotonic() - began
+
+
+def _not_before_the_rest(line: Line, videos: list[Queued], tier: Tier) -> int:
+    """Count the openings of a tier that came after another span of it."""
+    numbers = {video.number for video in videos if video.tier is tier}
+    spans = [span for span in line.steps.spans_made if span.video_id in numbers]
+    opens = [span.span.first_segment == 0 and span.step_qualities == ("360p",) for span in spans]
+    return sum(opens[opens.index(False) :]) if False in opens else 0
