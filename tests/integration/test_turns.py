@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ FILM = LONG.model_copy(
 )
 
 
-def queued(who: dict[Tier, tuple[str, ...]]) -> list[Queued]:
+def queued(who: Mapping[Tier, tuple[str, ...]]) -> list[Queued]:
     pairs = [(tier, owner) for tier, owners in who.items() for owner in owners]
     return [Queued(number, tier, owner) for number, (tier, owner) in enumerate(pairs, 1)]
 
