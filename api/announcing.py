@@ -1,4 +1,4 @@
-"""What an API does once, when it starts: it says so, and it looks which numbers storage knows already."""
+"""What an API does once, when it starts: says so, writes the alert hook down, looks which numbers storage knows."""
 
 import asyncio
 
@@ -8,6 +8,8 @@ from contracts.layout import UPLOADS, source_video
 from mirror.marks import api_started
 from mirror.numbers import pass_over_videos
 from mirror.sessions import Database
+from mirror.writes_hooks import keep_alert_hook
+from runtime.settings import Settings
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
@@ -15,8 +17,8 @@ log = structlog.get_logger(__name__)
 AGAIN_S = 2.0
 
 
-async def announce(database: Database, store: Store) -> None:
-    """Do both, once; a neighbour that is away is waited for.
+async def announce(settings: Settings, database: Database, store: Store) -> None:
+    """Do all of it, once; a neighbour that is away is waited for.
 
     Workers which speak through this API get a while before they count as silent.
     """
@@ -24,6 +26,13 @@ async def announce(database: Database, store: Store) -> None:
         try:
             async with database.write() as session:
                 await api_started(session)
+                await keep_alert_hook(
+                    session,
+                    settings.alert_webhook_url,
+                    settings.alert_events,
+                    rate_limit_s=settings.alert_rate_limit_seconds,
+                    timeout_s=settings.alert_webhook_timeout,
+                )
             await pass_over_stored(database, store)
             return
         except Exception as error:

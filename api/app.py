@@ -11,6 +11,7 @@ from api import commands, growing, health, jobs, pages, playback, telling, uploa
 from api.announcing import announce
 from api.bodies import AnswerAfterBody
 from api.cors import PlaybackCors
+from api.delivering import Deliverer
 from api.errors import install
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
@@ -33,12 +34,14 @@ def create_app(
         critical=settings.critical_qualities,
     )
     teller = telling.Teller(database, temporal)
+    deliverer = Deliverer(database, temporal)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(starter.run(), name="starter"),
-            asyncio.create_task(announce(database, store), name="announcement"),
+            asyncio.create_task(announce(settings, database, store), name="announcement"),
+            asyncio.create_task(deliverer.run(), name="deliverer"),
             asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
         ]
         try:

@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from contracts.states import EventLevel
 from mirror.cleaning import clean, jsonable, sentence
+from mirror.hooks import Line, queue_deliveries
 from mirror.sessions import WriteSession
 from mirror.tables import JobEvent
 
@@ -39,22 +40,28 @@ async def add_event(s: WriteSession, event: Event) -> None:
 
 
 async def add_events(s: WriteSession, events: list[Event]) -> None:
-    """Write events; what is already told is left as it was first told."""
+    """Write events, and whom they are to be told; what is already told is left as it was first told."""
     for event in events:
+        message = sentence(event.message) if event.message else None
+        fields = jsonable(event.fields)
+        actor = clean(event.actor)[:255] if event.actor else None
         row = insert(JobEvent).values(
             job_id=event.job_id,
             event=event.event,
             level=event.level,
-            message=sentence(event.message) if event.message else None,
-            fields=jsonable(event.fields),
-            actor=clean(event.actor)[:255] if event.actor else None,
+            message=message,
+            fields=fields,
+            actor=actor,
             step_key=event.step_key,
             generation=event.generation,
             attempt=event.attempt,
             # Without a job there is nothing to be unique within.
             repeats=event.repeats or event.job_id is None,
         )
-        await s.execute(row.on_conflict_do_nothing())
+        told = (await s.execute(row.on_conflict_do_nothing().returning(JobEvent.id, JobEvent.ts))).one_or_none()
+        if told is not None:
+            line = Line(told.id, event.event, told.ts, event.job_id, message, fields, event.level, actor)
+            await queue_deliveries(s, line)
 
 
 async def notify(s: WriteSession, topic: str, about: int | str) -> None:

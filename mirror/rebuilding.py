@@ -10,6 +10,7 @@ from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import AFTER_THE_END, JobKind, QualityStatus, StepName, StepOutcome, VideoStatus
 from contracts.steps import FailJob, Finalize, Publish, StepProgress, TranscodeRequest
 from mirror.claims import StepClaim, WorkerIdentity
+from mirror.hooks import TOLD_BEFORE
 from mirror.locking import database_now, lock_job
 from mirror.numbers import highest_given, leave_alone, pass_over_jobs, pass_over_videos
 from mirror.sessions import AnySession, WriteSession
@@ -60,6 +61,7 @@ async def rebuild_job(s: WriteSession, story: JobStory) -> None:
     The caller has locked the job before it asked Temporal: whoever has news meanwhile waits, and then adds to this.
     Earlier attempts of a step are not in Temporal's history; rows that tell of them are kept.
     """
+    s.info[TOLD_BEFORE] = True
     job = await _fresh_job(s, story)
     video = (await s.execute(select(Video).where(Video.id == job.video_id).with_for_update())).scalar_one()
     newest = (await s.execute(select(func.max(Job.id)).where(Job.video_id == video.id))).scalar_one() == job.id

@@ -26,11 +26,10 @@ from mirror.base import Base, word
 from mirror.tables_around import (
     Transcription,
     Upload,
-    Webhook,
-    WebhookDelivery,
     Worker,
     WorkerApiKey,
 )
+from mirror.tables_hooks import Webhook, WebhookDelivery
 from mirror.tables_house import Mark
 from mirror.tables_steps import JobEvent, JobStep
 from mirror.words import SegmentFormat, SpriteStatus, StreamingFormat, ThumbnailSource

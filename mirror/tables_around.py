@@ -1,15 +1,15 @@
-"""Tables around the jobs: workers and their keys, transcriptions, webhooks, uploads under way."""
+"""Tables around the jobs: workers and their keys, transcriptions, uploads under way."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, func, text, true
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from contracts.states import Tier, WorkerStatus, WorkerType
 from mirror.base import Base, word
-from mirror.words import DeliveryStatus, TranscriptionStatus
+from mirror.words import TranscriptionStatus
 
 
 class Worker(Base):
@@ -71,50 +71,6 @@ class Transcription(Base):
     vtt_path: Mapped[str | None] = mapped_column(String(255))
     word_count: Mapped[int | None]
     error_message: Mapped[str | None] = mapped_column(Text)
-
-
-class Webhook(Base):
-    __tablename__ = "webhooks"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(String(100))
-    url: Mapped[str] = mapped_column(String(500))
-    events: Mapped[list[str]]
-    secret: Mapped[str | None] = mapped_column(String(64))
-    active: Mapped[bool] = mapped_column(server_default=true())
-    headers: Mapped[dict[str, Any] | None]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    last_triggered_at: Mapped[datetime | None]
-    total_deliveries: Mapped[int] = mapped_column(server_default="0")
-    successful_deliveries: Mapped[int] = mapped_column(server_default="0")
-    failed_deliveries: Mapped[int] = mapped_column(server_default="0")
-
-
-class WebhookDelivery(Base):
-    __tablename__ = "webhook_deliveries"
-    __table_args__ = (
-        Index("ix_webhook_deliveries_webhook_id", "webhook_id"),
-        Index("ix_webhook_deliveries_status_next_retry_at", "status", "next_retry_at"),
-        Index("ix_webhook_deliveries_created_at", "created_at"),
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    webhook_id: Mapped[int] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
-    event_type: Mapped[str] = mapped_column(String(50))
-    event_data: Mapped[dict[str, Any]]
-    request_body: Mapped[str | None] = mapped_column(Text)
-    response_status: Mapped[int | None]
-    response_body: Mapped[str | None] = mapped_column(Text)
-    error_message: Mapped[str | None] = mapped_column(Text)
-    attempt_number: Mapped[int] = mapped_column(server_default="1")
-    status: Mapped[DeliveryStatus] = mapped_column(
-        word(DeliveryStatus, "status"), server_default=DeliveryStatus.PENDING
-    )
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    next_retry_at: Mapped[datetime | None]
-    delivered_at: Mapped[datetime | None]
-    duration_ms: Mapped[int | None]
 
 
 class Upload(Base):

@@ -46,3 +46,4 @@ class DeliveryStatus(StrEnum):
     DELIVERED = "delivered"
     FAILED = "failed"  # will be tried again
     FAILED_PERMANENT = "failed_permanent"
+    SUPPRESSED = "suppressed"  # the same was told a moment ago; the next one says how many there were

@@ -9,7 +9,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from contracts.states import WorkerStanding, WorkerStatus
 from mirror.claims import WorkerRegistration
 from mirror.cleaning import clean, jsonable
-from mirror.events import TOPIC_WORKERS, notify
+from mirror.events import TOPIC_WORKERS, Event, add_event, notify
 from mirror.sessions import WriteSession
 from mirror.tables import Worker
 
@@ -41,6 +41,9 @@ async def register_worker(s: WriteSession, registration: WorkerRegistration) -> 
     again = {**about, "status": unless_disabled(registration.status), "current_job_id": None}
     put = put.on_conflict_do_update(index_elements=["worker_id"], set_=again)
     status = (await s.execute(put.returning(Worker.status))).scalar_one()
+    name = about["worker_name"] or registration.worker_id
+    fields = {"worker_type": registration.worker_type.value, "version": about["version"]}
+    await add_event(s, Event("worker.registered", None, f"{name} came up.", fields, actor=registration.worker_id))
     await notify(s, TOPIC_WORKERS, registration.worker_id)
     return standing_of(status)
 
@@ -61,9 +64,12 @@ async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus
 
 async def worker_gone(s: WriteSession, worker_id: str) -> None:
     """Note that a worker left on purpose."""
-    await s.execute(
+    gone = await s.execute(
         update(Worker)
         .where(Worker.worker_id == worker_id)
         .values(status=unless_disabled(WorkerStatus.OFFLINE), current_job_id=None)
+        .returning(Worker.worker_name)
     )
+    for name in gone.scalars():
+        await add_event(s, Event("worker.stopped", None, f"{name or worker_id} was stopped.", actor=worker_id))
     await notify(s, TOPIC_WORKERS, worker_id)

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from contracts.media import LADDER, Rung
 from contracts.states import Codec
+from contracts.webhooks import LONGEST_TIMEOUT_S, USUAL_ALERTS, known_events, receiver
 from runtime.ladder import parse_codecs, parse_critical, parse_ladder, parse_names, show_ladder
 from runtime.names import SettingsError, check_names
 from runtime.shown import masked
@@ -40,6 +41,8 @@ StorageUrl = Annotated[str, AfterValidator(_known_storage)]
 Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
 ]
+Receiver = Annotated[str, AfterValidator(receiver)]
+Alerts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_names), AfterValidator(known_events)]
 Critical = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_critical)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_names)]
 Codecs = Annotated[tuple[Codec, ...], NoDecode, BeforeValidator(parse_codecs)]
@@ -119,9 +122,10 @@ class Settings(BaseSettings):
     old_rendition_grace_seconds: float = Field(default=3600.0, ge=0)
 
     # Whom to tell.
-    alert_webhook_url: str | None = None
+    alert_webhook_url: Receiver | None = None
+    alert_events: Alerts = tuple(USUAL_ALERTS)
     alert_rate_limit_seconds: float = Field(default=300.0, ge=0)
-    alert_webhook_timeout: Seconds = 10.0
+    alert_webhook_timeout: float = Field(default=10.0, gt=0, le=LONGEST_TIMEOUT_S)
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = "auto"

@@ -20,6 +20,7 @@ from activities.remuxing import RemuxSteps
 from activities.subtitles import SubtitleSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
+from activities.webhooks import WebhookSteps
 from contracts.queues import Pool
 from media.gpu import Gpu
 from media.limits import Limits
@@ -31,6 +32,7 @@ from runtime.settings import Settings
 from storage.store import Store
 from workers.capacity import CapacityHint
 from workers.chores import chores
+from workflows.deliver_webhook import DeliverWebhook
 from workflows.encode_list import TranscodeList
 from workflows.housekeeping import Housekeeping
 from workflows.transcode_video import TranscodeVideo
@@ -85,6 +87,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 SubtitleSteps(store, tools).make_subtitles,
                 VerifySteps(store).verify,
                 ManifestSteps(store).write_manifests,
+                WebhookSteps(parts.database).post_delivery,
             )
         case Pool.ORCHESTRATE:
             ending = EndingSteps(parts.database)
@@ -93,6 +96,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 RemovalSteps(store, parts.database).remove_partial,
                 ending.finalize,
                 ending.fail_job,
+                WebhookSteps(parts.database).record_attempt,
             )
         case Pool.ANALYSIS:
             return ()
@@ -118,7 +122,7 @@ def build_worker(client: Client, pool: Pool, parts: Parts, failures: FailureInte
     served = [*steps(pool, parts)]
     workflows: list[type] = []
     if pool is Pool.ORCHESTRATE:
-        workflows = [TranscodeVideo, TranscodeList, Housekeeping]
+        workflows = [TranscodeVideo, TranscodeList, Housekeeping, DeliverWebhook]
         served += chores(client, parts.settings, parts.database, parts.store)
     if not served and not workflows:
         return None

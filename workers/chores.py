@@ -6,6 +6,7 @@ from typing import Any
 from temporalio.client import Client
 
 from activities.chores.claims import ClaimsChore
+from activities.chores.deliveries import DeliveriesChore
 from activities.chores.drift import DriftChore
 from activities.chores.outputs import OutputsChore
 from activities.chores.purging import PurgingChore
@@ -13,10 +14,12 @@ from activities.chores.scratch import ScratchChore
 from activities.chores.starting import StartingChore
 from activities.chores.uploads import UploadsChore
 from activities.chores.workers import WorkersChore
+from mirror.deliveries import DeliveryOutbox
 from mirror.outbox import Outbox
 from mirror.sessions import Database
 from runtime.settings import Settings
 from storage.store import Store
+from workflows.delivering import DeliveryStarter
 from workflows.starting import TranscodeStarter
 
 
@@ -32,6 +35,7 @@ def chores(client: Client, settings: Settings, database: Database, store: Store)
         DriftChore(database, client, outbox).mend_drift,
         ClaimsChore(database, client).release_expired_claims,
         WorkersChore(database, silent_s=settings.worker_offline_threshold_minutes * 60).mark_silent_workers,
+        DeliveriesChore(database, DeliveryOutbox(database, DeliveryStarter(client))).carry_deliveries,
         ScratchChore(database, store).remove_scratch,
         UploadsChore(database, store).remove_expired_uploads,
         OutputsChore(database, store, grace_s=settings.old_rendition_grace_seconds).remove_outputs,

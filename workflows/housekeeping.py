@@ -13,6 +13,7 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.chores.claims import ClaimsChore
+    from activities.chores.deliveries import DeliveriesChore
     from activities.chores.drift import DriftChore
     from activities.chores.outputs import OutputsChore
     from activities.chores.purging import PurgingChore
@@ -29,6 +30,7 @@ CHORES: tuple[Callable[[Any, KeepHouse], Awaitable[ChoreDone]], ...] = (
     DriftChore.mend_drift,
     ClaimsChore.release_expired_claims,
     WorkersChore.mark_silent_workers,
+    DeliveriesChore.carry_deliveries,
     ScratchChore.remove_scratch,
     UploadsChore.remove_expired_uploads,
     OutputsChore.remove_outputs,

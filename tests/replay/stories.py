@@ -28,6 +28,7 @@ from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
 from runtime.temporal_server import DYNAMIC_CONFIG
 from tests.replay.fake_steps import LONG, PLAN, FakeSteps
+from tests.replay.webhook_stories import WEBHOOK_STORIES, FakeReceiver, telling_webhook
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
 
@@ -218,6 +219,10 @@ async def record() -> None:
                 await _keep(story, handle)
                 if steps.planned.spans == LONG.spans:
                     await _keep(f"{story} 360p", client.get_workflow_handle(f"{handle.id}-360p"))
+        for story in WEBHOOK_STORIES:
+            async with telling_webhook(client, FakeReceiver(story)) as delivery:
+                await delivery.result()
+                await _keep(story, delivery)
 
 
 async def _keep(story: str, handle: WorkflowHandle[Any, Any]) -> None:
