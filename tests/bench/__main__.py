@@ -34,6 +34,7 @@ def main() -> int:
             quick=arguments.quick,
             budget_s=60 * arguments.budget,
             say=_say,
+            kept=Path(folder, "kept") if arguments.quick else ROOT / ".bench",
         )
         target = Path(folder, "page.md") if arguments.quick else PAGE
         write(target, {"machine": machine.describe(bench.tool)})

@@ -29,6 +29,7 @@ class Bench:
     quick: bool
     budget_s: float
     say: Callable[[str], None]
+    kept: Path  # rounds of comparisons that are not complete yet
     _ours: Ours | None = None
     _homes: int = field(default=0)
 

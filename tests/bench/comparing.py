@@ -9,7 +9,8 @@ from contracts.media import TranscodePlan
 from tests.bench import commands
 from tests.bench.bench import Bench, Case
 from tests.bench.figures import Cost, Round, Way, at_most, over, spread
-from tests.bench.machine import moment
+from tests.bench.keeping import KeptRounds
+from tests.bench.machine import code, moment
 from tests.bench.ours import Ours, media_bytes
 from tests.bench.page import ratios_table, rounds_table, verdict_lines
 from tests.bench.processes import foreign_load, measured
@@ -27,19 +28,24 @@ def compare(title: str, picture: Picture, seconds: int, preset: str, wall_ratio:
         when, began = moment(), time.monotonic()
         source = bench.source(picture, seconds)
         plan = bench.plan(source, preset)
-        ours = bench.service(preset)
-        rounds: list[Round] = []
+        kept = KeptRounds(bench.kept, title, code())
+        rounds = kept.rounds()
+        if rounds:
+            bench.say(f"{len(rounds)} rounds of this code are there already")
         longest_s = 0.0
-        for number in range(1, bench.rounds + 2):
+        for number in range(len(rounds) + 1, bench.rounds + 2):
             loaded = number > bench.rounds
             # Beside a busy process everything takes longer; a round that would not fit is not begun.
-            if rounds and time.monotonic() - began + longest_s * (1.6 if loaded else 1.1) > bench.budget_s:
+            if longest_s and time.monotonic() - began + longest_s * (1.6 if loaded else 1.1) > bench.budget_s:
                 bench.say("no time left for another round")
                 break
             started = time.monotonic()
             with foreign_load(loaded):
-                rounds.append(_round(bench, ours, source, plan, number, loaded))
+                rounds.append(_round(bench, bench.service(preset), source, plan, number, loaded))
+            kept.keep(rounds)
             longest_s = max(longest_s, time.monotonic() - started)
+        if len(rounds) > bench.rounds:
+            kept.forget()
         quiet = [one for one in rounds if not one.foreign_load]
         rungs = ", ".join(rendition.quality for rendition in plan.renditions)
         lines = [
