@@ -19,6 +19,7 @@ from contracts.media import SourceFacts, TranscodePlan
 from contracts.remux_steps import RemuxedSource
 from contracts.states import StepOutcome
 from contracts.steps import StepFailure, StepProgress, StepRequest
+from media.weights import need_of
 from mirror.recorder import StepClaim, StepRecorder
 
 
@@ -105,6 +106,7 @@ def claim_of(request: StepRequest) -> StepClaim:
         attempt=info.attempt,
         max_attempts=policy.maximum_attempts if policy else 0,
         queue=info.task_queue,
+        slots=need_of(request).slots,
         scheduled_at=info.current_attempt_scheduled_time,
         started_at=info.started_time,
         heartbeat_timeout_s=info.heartbeat_timeout.total_seconds() if info.heartbeat_timeout else 30.0,

@@ -155,6 +155,14 @@ class ScratchFull(VlogError):
     retry_after_s = 30.0
 
 
+class WorkerFull(VlogError):
+    """What the worker runs already leaves no memory for this step; another worker may have it."""
+
+    code = "WORKER_FULL"
+    kind = FailureKind.LATER
+    retry_after_s = 5.0
+
+
 class DownloadTimeout(VlogError):
     code = "DOWNLOAD_TIMEOUT"
 

@@ -164,7 +164,8 @@ class Capacity(Message):
     """What could encode right now: a hint for cutting, never a promise."""
 
     workers: int = 1
-    slots: int = 2
+    slots: int = 2  # of all of them
+    each: tuple[int, ...] = ()  # the slots of every one; empty: of one worker
 
 
 class ToneMap(StrEnum):

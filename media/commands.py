@@ -3,6 +3,7 @@
 ffmpeg-python sorts the options of a file by name; ffmpeg does not mind their order.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +19,7 @@ from media.devices import GpuEncoder
 from media.sniff import SAFE_INPUT
 from media.subtitles import MOST_BYTES, times_file, words_file
 from media.tools import Ffmpeg
+from media.weights import slots_taken
 
 _SEEK_MARGIN_S = 1  # deinterlacing and the grid want some pictures before the first one that counts
 
@@ -42,10 +44,11 @@ def transcode(
         raise ValueError("the first segment lies outside the span")
     first_frame = first_segment * grid.segment_frames
     frames = min(last * grid.segment_frames, grid.frames) - first_frame
-    # One thread each when steps share the machine: two of them then fill two cores without getting in each other's way.
-    # A device waits for the CPU, not the other way round.
+    # When steps share the machine, a thread each for every slot that the step takes: two of one slot then fill two
+    # cores without getting in each other's way. A device waits for the CPU, not the other way round.
     alone = request.alone or device is not None
-    threads = {} if alone else {"threads": 1}
+    shared = _threads(request)
+    threads = {} if alone else {"threads": shared}
     staying = device if device and device_graphs.stays_there(device, request.video, request.encoding) else None
 
     reading = _seek(request, first_frame) | _whole(request.video)
@@ -69,9 +72,13 @@ def transcode(
             halves = video.filter_multi_output("split", 2)
             mine, video = halves[0], halves[1]
         outputs.append(_video_output(mine, output / rung.quality, rung, request, first_segment, frames, device))
-    limits = [] if alone else ["-filter_complex_threads", "1"]
+    limits = [] if alone else ["-filter_complex_threads", str(shared)]
     limits += device_graphs.opened(device, staying=staying is not None) if device else []
     return _compile(tool, ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0], *limits)
+
+
+def _threads(request: TranscodeSpan) -> int:
+    return min(slots_taken(request.video, request.renditions), os.cpu_count() or 1)
 
 
 def _seek(request: TranscodeSpan, first_frame: int) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def _video_output(
     if device is not None:
         options = device_encoders.options(device, rung, request.encoding, grid, frames)
     else:
-        options = encoders.options(rung, request.encoding, grid, frames, alone=request.alone)
+        options = encoders.options(rung, request.encoding, grid, frames, alone=request.alone, threads=_threads(request))
     return video.output(
         f"file:{folder / PLAYLIST}",
         **options,

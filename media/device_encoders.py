@@ -127,6 +127,6 @@ def _marked(codec: Codec, grid: Grid) -> Options:
         case Codec.H264:
             return {"profile:v": "main"}
         case Codec.HEVC:
-            return {"x265-params": encoders.x265_params(grid, alone=True) + ":ref=2"}
+            return {"x265-params": encoders.x265_params(grid) + ":ref=2"}
         case Codec.AV1:
             return {"svtav1-params": "scd=0:enable-overlays=0:film-grain=1"}

@@ -19,8 +19,10 @@ _CRF_SHIFT = {Codec.H264: 0, Codec.HEVC: 4, Codec.AV1: 11}
 _HIGHEST_CRF = {Codec.H264: 51.0, Codec.HEVC: 51.0, Codec.AV1: 63.0}
 
 
-def options(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int, *, alone: bool) -> dict[str, Any]:
-    """Give ffmpeg's options for one rendition; one thread unless the machine is the step's own."""
+def options(
+    rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int, *, alone: bool, threads: int = 1
+) -> dict[str, Any]:
+    """Give ffmpeg's options for one rendition; so many threads, unless the machine is the step's own."""
     common = {
         "c:v": rung.encoder,
         "preset": encoding.preset,
@@ -28,15 +30,15 @@ def options(rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int,
         "crf": f"{quality(rung.codec, encoding):g}",
         **capped(rung),
         **on_grid(grid, frames),
-        **({} if alone else {"threads": 1}),
+        **({} if alone else {"threads": threads}),
     }
     match rung.codec:
         case Codec.H264:
             return common | _x264()
         case Codec.HEVC:
-            return common | _x265(grid, alone)
+            return common | _x265(grid, None if alone else threads)
         case Codec.AV1:
-            return common | _svt_av1(encoding, alone)
+            return common | _svt_av1(encoding, None if alone else threads)
 
 
 def quality(codec: Codec, encoding: Encoding) -> float:
@@ -75,17 +77,17 @@ def _x264() -> dict[str, Any]:
     }
 
 
-def _x265(grid: Grid, alone: bool) -> dict[str, Any]:
+def _x265(grid: Grid, threads: int | None) -> dict[str, Any]:
     return {
         "profile:v": "main",
         # Parameter sets in the init segment only; Apple's players take no other HEVC.
         "tag:v": "hvc1",
         "forced-idr": 1,
-        "x265-params": x265_params(grid, alone=alone),
+        "x265-params": x265_params(grid, threads),
     }
 
 
-def x265_params(grid: Grid, *, alone: bool) -> str:
+def x265_params(grid: Grid, threads: int | None = None) -> str:
     params = {
         "keyint": grid.segment_frames,
         "min-keyint": grid.segment_frames,
@@ -99,11 +101,12 @@ def x265_params(grid: Grid, *, alone: bool) -> str:
         "wpp": 0,
         "log-level": "error",
     }
-    if not alone:
-        params["pools"] = 1  # -threads is not about these
+    if threads is not None:
+        params["pools"] = threads  # -threads is not about these
     return ":".join(f"{name}={value}" for name, value in params.items())
 
 
-def _svt_av1(encoding: Encoding, alone: bool) -> dict[str, Any]:
+def _svt_av1(encoding: Encoding, threads: int | None) -> dict[str, Any]:
     # scd: no keyframes of its own. lp: its threads; -threads is not about them.
-    return {"preset": _SVT_PRESETS[encoding.preset], "svtav1-params": "scd=0" if alone else "scd=0:lp=1"}
+    params = "scd=0" if threads is None else f"scd=0:lp={threads}"
+    return {"preset": _SVT_PRESETS[encoding.preset], "svtav1-params": params}

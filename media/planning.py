@@ -24,6 +24,7 @@ from media.pinning import pin_alternatives, pin_tracks, who_makes_what
 from media.spans import choose_lists, choose_spans
 from media.tools import Toolbox
 from media.tracks import audio_notes, plan_audio, plan_subtitles
+from media.weights import at_once, slots_taken
 
 INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
 
@@ -52,13 +53,15 @@ def make_plan(
     grid, notes = make_grid(facts.video, options.segment_seconds)
     # A source that cannot seek is decoded from its start for every span: cutting would cost more than it gives.
     whole = (Span(first_segment=0, segments=grid.segments),)
-    spans = choose_spans(grid, capacity, options.span_seconds) if facts.video.seekable else whole
     tool, encoding = choosing.for_rendition(tools, facts, grid, _encodings(facts.video, options), Codec.H264)
     notes += _colour_notes(facts.video, encoding)
     made = tuple(
         PlannedRendition(quality=rung.name, width=width, height=height, video_kbps=rung.video_kbps, ffmpeg=tool.build)
         for rung, (width, height) in rungs
     )
+    # Large pictures take several slots: fewer of them run side by side.
+    capacity = capacity.model_copy(update={"slots": at_once(capacity, slots_taken(facts.video, made))})
+    spans = choose_spans(grid, capacity, options.span_seconds) if facts.video.seekable else whole
     others, left_out = pin_alternatives(choose_alternatives(made, options.codecs, wanted), tools, facts, grid, encoding)
     makers = {track.stream: choosing.for_track(tools, facts, track, tool) for track in facts.audio}
     audible = tuple(track for track in facts.audio if makers[track.stream])

@@ -28,6 +28,7 @@ class StepClaim:
     tries_before: int = 0  # of earlier generations, as the workflow counts them
     max_attempts: int = 3  # of this generation's retry policy; 0: without end
     queue: str = ""
+    slots: int = 1  # of its worker that it takes
     scheduled_at: datetime | None = None
     heartbeat_timeout_s: float = DEFAULT_HEARTBEAT_TIMEOUT_S
     workflow_id: str = ""

@@ -12,12 +12,14 @@ async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     """Count the workers that encode and were heard of lately, and their slots."""
     lately = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, heard_within_s)
     slots = Worker.capabilities["slots"]["cpu"].as_integer()
-    found = await s.execute(
-        select(func.count(), func.coalesce(func.sum(slots), 0)).where(
+    found = await s.scalars(
+        select(slots)
+        .where(
             Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
             Worker.last_heartbeat > lately,
             slots > 0,
         )
+        .order_by(slots.desc())
     )
-    workers, total = found.one()
-    return Capacity(workers=workers, slots=total)
+    each = tuple(found)
+    return Capacity(workers=len(each), slots=sum(each), each=each)

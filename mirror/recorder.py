@@ -235,7 +235,8 @@ class StepRecorder:
         slots = self._worker.slots
         busy = bool(held)
         if slots:
-            busy = all(sum(claim.queue == queue for claim in held) >= room for queue, room in slots.items())
+            taken = {queue: sum(claim.slots for claim in held if claim.queue == queue) for queue in slots}
+            busy = all(taken[queue] >= room for queue, room in slots.items())
         newest = max(held, key=lambda claim: (claim.started_at, claim.job_id), default=None)
         status = WorkerStatus.BUSY if busy else WorkerStatus.IDLE
         return WorkerLoad(status, newest.job_id if newest else None)

@@ -37,6 +37,8 @@ Slots = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 Minutes = Annotated[float, Field(gt=0)]
 Memory = Annotated[ByteSize, Field(ge=64 * 1024**2)]  # less would not even start ffmpeg
+# Temporal joins name and version with a dot.
+DeploymentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 StorageUrl = Annotated[str, AfterValidator(_known_storage)]
 Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
@@ -106,7 +108,11 @@ class Settings(BaseSettings):
     orchestrate_slots: Slots = 20
     gpu_encoder: Names = ()  # empty: whatever works
     gpu_device: str | None = None
+    worker_memory: Memory | None = None  # unset: four fifths of what the process may use
+    scratch_reserve: ByteSize = ByteSize(1024**3)
     drain_seconds: float = Field(default=50.0, ge=0)
+    worker_deployment: DeploymentName | None = None  # unset: workers of all versions share the work
+    worker_versioning: Literal["pinned", "auto"] = "pinned"
 
     # When to worry.
     stall_seconds: Seconds = 60.0

@@ -213,6 +213,9 @@ class LocalStore:
 
         return await _in_thread(remove)
 
+    async def free_bytes(self) -> int:
+        return (await _in_thread(shutil.disk_usage, self.root / SCRATCH)).free
+
     async def check(self) -> None:
         async with self.scratch("check") as here:
             await _in_thread((here / "probe").write_bytes, b"ok")

@@ -74,6 +74,10 @@ class Store(Protocol):
         """Lend an empty directory, gone afterwards, from which `put_file` costs no copy where that is possible."""
         ...
 
+    async def free_bytes(self) -> int:
+        """Say how much can still be written where scratch lies."""
+        ...
+
     async def check(self) -> None:
         """Raise StorageUnavailable unless bytes can be written and read now."""
         ...

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.worker import Interceptor, Worker
+from temporalio.worker import FixedSizeSlotSupplier, Interceptor, Worker, WorkerTuner
 
 from activities.audio import AudioSteps
 from activities.ending import EndingSteps
@@ -32,6 +32,9 @@ from runtime.settings import Settings
 from storage.store import Store
 from workers.capacity import CapacityHint
 from workers.chores import chores
+from workers.deployment import deployment
+from workers.room import Lane, Room, RoomInterceptor
+from workers.version import code_version
 from workflows.deliver_webhook import DeliverWebhook
 from workflows.encode_list import TranscodeList
 from workflows.housekeeping import Housekeeping
@@ -39,6 +42,7 @@ from workflows.transcode_video import TranscodeVideo
 
 # Beats reach Temporal at least this often: a cancel is noticed as fast, and resume hints are as fresh.
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
+WORKFLOW_TASKS = 100  # at once: each takes milliseconds
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Parts:
     recorder: StepRecorder
     slots: Mapping[Pool, int] = field(default_factory=dict)  # how many steps of each pool run at once
     gpu: Gpu = field(default_factory=Gpu)
+    room: Room | None = None  # none where nothing is run
+    version: str = field(default_factory=code_version)
 
 
 def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
@@ -119,6 +125,10 @@ def build_worker(client: Client, pool: Pool, parts: Parts, failures: FailureInte
     """Make a pool's Temporal worker; all of a process share client and recorder. None: the pool has no steps yet."""
     # Recording is the outer one: it sees failures already translated.
     interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), failures]
+    assert parts.room is not None
+    # Encodes differ in weight; of all else a slot is a slot.
+    lane: Lane | None = parts.room.lane(parts.slots[pool]) if pool in (Pool.CPU, Pool.GPU) else None
+    interceptors.append(RoomInterceptor(parts.room, lane))
     served = [*steps(pool, parts)]
     workflows: list[type] = []
     if pool is Pool.ORCHESTRATE:
@@ -132,9 +142,15 @@ def build_worker(client: Client, pool: Pool, parts: Parts, failures: FailureInte
         workflows=workflows,
         activities=served,
         interceptors=interceptors,
-        max_concurrent_activities=parts.slots[pool],
+        tuner=WorkerTuner.create_composite(
+            workflow_supplier=FixedSizeSlotSupplier(WORKFLOW_TASKS),
+            activity_supplier=lane or FixedSizeSlotSupplier(parts.slots[pool]),
+            local_activity_supplier=FixedSizeSlotSupplier(WORKFLOW_TASKS),
+            nexus_supplier=FixedSizeSlotSupplier(1),
+        ),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        deployment_config=deployment(parts.settings, pool, parts.version),
         graceful_shutdown_timeout=timedelta(seconds=parts.settings.drain_seconds),
         disable_eager_activity_execution=True,  # eager steps would jump the priority queue
     )

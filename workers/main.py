@@ -30,9 +30,9 @@ from workers.gate import Gate
 from workers.gpu import capabilities, look_for_gpu
 from workers.machine import this_machine
 from workers.registering import keep_registered
+from workers.room import Room
 from workers.serving import Serving
-from workers.slots import all_slots
-from workers.version import code_version
+from workers.slots import all_slots, memory_for_steps
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,9 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     await ensure_search_attributes(client)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
-    parts = Parts(settings, open_store(joined.storage_url), database, tools, recorder, slots, gpu)
+    store = open_store(joined.storage_url)
+    room = Room(memory_for_steps(settings, machine), store.free_bytes, reserve_bytes=settings.scratch_reserve)
+    parts = Parts(settings, store, database, tools, recorder, slots, gpu, room)
 
     registration = WorkerRegistration(
         worker_id=identity.worker_id,
@@ -86,7 +88,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
             "ffmpeg": [{"version": tool.version, "build": tool.build, "origin": tool.origin} for tool in tools.tools],
             **capabilities(gpu),
         },
-        version=code_version(),
+        version=parts.version,
     )
     recording = asyncio.create_task(recorder.run())
     serving = Serving(lambda pool: build_worker(client, pool, parts, failures), failures)

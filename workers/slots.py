@@ -35,5 +35,9 @@ def all_slots(pools: Iterable[Pool], settings: Settings, machine: Machine) -> di
     return {pool: slots(pool, settings, machine) for pool in pools}
 
 
+def memory_for_steps(settings: Settings, machine: Machine) -> int:
+    return settings.worker_memory or int(machine.memory_bytes * MEMORY_SHARE)
+
+
 def _by_memory(machine: Machine) -> int:
     return int(machine.memory_bytes * MEMORY_SHARE / BYTES_PER_ENCODE)

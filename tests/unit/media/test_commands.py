@@ -1,5 +1,6 @@
 """The words of each command line that everything depends on."""
 
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -125,6 +126,15 @@ def test_threads_are_left_to_ffmpeg_only_when_it_is_alone(tmp_path: Path) -> Non
     shared = made(tmp_path, alone=False)
     assert after(shared, "-threads") == ["1", "1", "1"]  # the decoder and each encoder
     assert after(shared, "-filter_complex_threads") == ["1"]
+
+
+@pytest.mark.parametrize("cores, threads", [(8, "2"), (1, "1")])
+def test_what_takes_several_slots_has_as_many_threads_if_there_are_cores_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, threads: str
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    large = made(tmp_path, picture=video(7680, 4320), alone=False)
+    assert after(large, "-threads") == [threads] * 3 and after(large, "-filter_complex_threads") == [threads]
 
 
 def test_interlaced_and_hdr_sources_get_their_filters(tmp_path: Path) -> None:
