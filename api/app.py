@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from temporalio.client import Client
 
-from api import commands, growing, health, jobs, pages, playback, telling, uploading, videos
+from api import commands, growing, health, jobs, pages, playback, telling, uploading, videos, worker_api, workers
 from api.announcing import announce
 from api.bodies import AnswerAfterBody
 from api.cors import PlaybackCors
@@ -65,7 +65,7 @@ def create_app(
     app.state.visibility = playback.Visibility()
     app.state.growing = growing.Growing()
     install(app)
-    for part in (pages, uploading, videos, jobs, health, playback):
+    for part in (pages, uploading, videos, jobs, workers, worker_api, health, playback):
         app.include_router(part.router)
     app.include_router(commands.videos)
     app.include_router(commands.jobs)

@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import TypeVar
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -12,6 +15,10 @@ from api.errors import ApiError
 IDLE_S = 60.0  # a client that sends nothing for this long has gone
 DRAIN_S = 2.0
 DRAIN_BYTES = 64 << 20
+SMALL_BYTES = 64 << 10
+SMALL_S = 30.0
+
+Asked = TypeVar("Asked", bound=BaseModel)
 
 
 async def chunks(request: Request, *, idle_s: float = IDLE_S) -> AsyncGenerator[bytes, None]:
@@ -33,6 +40,23 @@ async def discard(request: Request) -> None:
     """Read a body to its end and keep nothing: the client gets its answer when it has finished talking."""
     async for _ in chunks(request):
         pass
+
+
+async def small_json(request: Request, model: type[Asked]) -> Asked:
+    """Read a small JSON body, or none: as FastAPI would, but only so much of it, and not before its sender is known."""
+    data = bytearray()
+    try:
+        async with asyncio.timeout(SMALL_S):
+            async for chunk in chunks(request):
+                data += chunk
+                if len(data) > SMALL_BYTES:
+                    raise ApiError(413, "REQUEST_TOO_LARGE", f"This takes at most {SMALL_BYTES} bytes of JSON.")
+    except TimeoutError as error:
+        raise ApiError(408, "UPLOAD_STALLED", f"The request was not complete after {SMALL_S:.0f} seconds.") from error
+    try:
+        return model.model_validate_json(bytes(data).strip() or b"{}")
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
 
 
 class AnswerAfterBody:

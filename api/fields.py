@@ -26,7 +26,7 @@ _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LINES = frozenset("\n\r\t")
 
 
-def _unwanted(char: str) -> bool:
+def is_unwanted(char: str) -> bool:
     return unicodedata.category(char) in _UNWANTED or char in _BIDI
 
 
@@ -55,7 +55,7 @@ def clean_title(text: str) -> str:
     text = unicodedata.normalize("NFC", text).strip()
     if len(text) > TITLE_LIMIT:
         raise ApiError(400, "TITLE_TOO_LONG", f"A title has at most {TITLE_LIMIT} characters; this has {len(text)}.")
-    if any(_unwanted(char) for char in text):
+    if any(is_unwanted(char) for char in text):
         raise ApiError(400, "TITLE_INVALID", "A title may not contain control characters.")
     return _shows(text)
 
@@ -64,14 +64,14 @@ def clean_description(text: str) -> str:
     text = text.strip()
     if len(text) > DESCRIPTION_LIMIT:
         raise ApiError(400, "DESCRIPTION_TOO_LONG", f"A description has at most {DESCRIPTION_LIMIT} characters.")
-    if any(_unwanted(char) and char not in _LINES for char in text):
+    if any(is_unwanted(char) and char not in _LINES for char in text):
         raise ApiError(400, "DESCRIPTION_INVALID", "A description may not contain control characters.")
     return _shows(text)
 
 
 def clean_owner(text: str) -> str:
     text = text.strip()
-    if len(text) > OWNER_LIMIT or any(_unwanted(char) for char in text):
+    if len(text) > OWNER_LIMIT or any(is_unwanted(char) for char in text):
         raise ApiError(400, "OWNER_INVALID", f"An owner is at most {OWNER_LIMIT} plain characters.")
     return _shows(text)
 
@@ -114,13 +114,13 @@ def clean_idempotency_key(text: str | None) -> str | None:
 
 def clean_actor(text: str | None) -> str | None:
     """Shorten who somebody says they are; it is only ever shown."""
-    return "".join(char for char in text or "" if not _unwanted(char)).strip()[:OWNER_LIMIT] or None
+    return "".join(char for char in text or "" if not is_unwanted(char)).strip()[:OWNER_LIMIT] or None
 
 
 def clean_filename(text: str | None) -> str:
     """Reduce a name to its last part. It is shown and gives the extension; it never becomes a path."""
     base = (text or "").replace("\\", "/").rsplit("/", 1)[-1]
-    base = "".join(char for char in unicodedata.normalize("NFC", base) if not _unwanted(char)).strip()
+    base = "".join(char for char in unicodedata.normalize("NFC", base) if not is_unwanted(char)).strip()
     return "" if base in (".", "..") else base[-FILENAME_LIMIT:]
 
 
@@ -134,4 +134,4 @@ def title_from(filename: str) -> str:
 
 
 def clean_search(text: str) -> str:
-    return "".join(char for char in text if not _unwanted(char)).strip()
+    return "".join(char for char in text if not is_unwanted(char)).strip()

@@ -2,11 +2,17 @@
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from api.schemas import ErrorBody
 
 TAGS = [
     {"name": "videos", "description": "Upload a video, list them, follow one."},
     {"name": "jobs", "description": "One run of a video through the pipeline: its state, its steps, its events."},
+    {
+        "name": "workers",
+        "description": "Who encodes: register one and give it a key, see what each does, disable, enable or revoke it.",
+    },
     {"name": "playback", "description": "HLS and DASH, public."},
     {"name": "health", "description": "Is it alive, and are its neighbours?"},
 ]
@@ -48,14 +54,22 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document the errors of a route, each with an example."""
     documented: dict[int | str, dict[str, Any]] = {}
     for status in statuses:
-        description, code, detail = _EXAMPLES[status]
-        example = {"error": code, "detail": detail}
-        documented[status] = {
-            "model": ErrorBody,
-            "description": description,
-            "content": {"application/json": {"example": example}},
-        }
+        documented |= like(status, *_EXAMPLES[status])
     return documented
+
+
+def like(status: int, description: str, code: str, detail: str) -> dict[int | str, dict[str, Any]]:
+    """Document one error of a route with an example of its own."""
+    content = {"application/json": {"example": {"error": code, "detail": detail}}}
+    return {status: {"model": ErrorBody, "description": description, "content": content}}
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Document a small JSON body that a route reads by hand."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema.pop("$defs", None)
+    example = schema.pop("examples")[0]
+    return {"requestBody": {"content": {"application/json": {"schema": schema, "example": example}}}}
 
 
 _TEXT = {"type": "string"}

@@ -18,12 +18,26 @@ def require_admin(
     request: Request,
     x_admin_secret: Annotated[str | None, Header(description="VLOG_ADMIN_SECRET, when one is set")] = None,
 ) -> None:
-    """Ask for the secret; without a secret, refuse pages of other origins.
+    """Ask for the admin secret."""
+    _require(request, x_admin_secret, admin_secret(parts_of(request).settings))
+
+
+def require_registrar(
+    request: Request,
+    x_admin_secret: Annotated[
+        str | None, Header(description="VLOG_WORKER_ADMIN_SECRET, else VLOG_ADMIN_SECRET, when one is set")
+    ] = None,
+) -> None:
+    """Ask for the secret that registers workers: what hands out keys to machines need not rule over videos."""
+    _require(request, x_admin_secret, registrar_secret(parts_of(request).settings))
+
+
+def _require(request: Request, x_admin_secret: str | None, secret: str) -> None:
+    """Ask for a secret; without a secret, refuse pages of other origins.
 
     The service without a secret listens on loopback only, yet any website may make its visitor's
     browser post a form to loopback. Browsers say so in `Origin`; curl and our own page pass.
     """
-    secret = admin_secret(parts_of(request).settings)
     if not secret:
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
@@ -37,6 +51,7 @@ def require_admin(
 
 
 AdminOnly = Depends(require_admin)
+RegistrarOnly = Depends(require_registrar)
 
 
 class KnownHost:
@@ -72,3 +87,8 @@ class KnownHost:
 
 def admin_secret(settings: Settings) -> str:
     return settings.admin_secret.get_secret_value() if settings.admin_secret else ""
+
+
+def registrar_secret(settings: Settings) -> str:
+    own = settings.worker_admin_secret
+    return own.get_secret_value() if own else admin_secret(settings)

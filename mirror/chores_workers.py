@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Interval, exists, func, literal, not_, update
+from sqlalchemy import ColumnElement, Interval, and_, exists, func, literal, not_, update
 
 from contracts.states import WorkerStatus
 from mirror.events import TOPIC_WORKERS, Event, add_event, notify
@@ -24,19 +24,25 @@ async def mark_silent_workers_offline(
 ) -> list[str]:
     """Mark offline who has not been heard from for so long, and name them.
 
-    One who never beat is judged by its registration; a disabled one stays disabled. The condition is part of the
-    UPDATE: Postgres looks at a row again after waiting for whoever changes it, so a beat that is being written
-    saves its worker. Only the row of the worker changes here: claims end by their own clocks, and a worker that
-    speaks again is idle or busy at once, by its own word.
+    One who never beat is judged by its registration; a disabled one stays disabled, and only lets go of its job. The
+    condition is part of the UPDATE: Postgres looks at a row again after waiting for whoever changes it, so a beat that
+    is being written saves its worker. Only the row of the worker changes here: claims end by their own clocks, and a
+    worker that speaks again is idle or busy at once, by its own word.
     """
     just_started = exists().where(Mark.name == API_STARTED, Mark.at > func.now() - seconds(start_grace_s))
+    is_silent = and_(
+        func.coalesce(Worker.last_heartbeat, Worker.registered_at) < func.now() - seconds(silent_s), not_(just_started)
+    )
+    shut_out = Worker.status.in_([WorkerStatus.OFFLINE, WorkerStatus.DISABLED])
+    await s.execute(
+        update(Worker)
+        .where(shut_out, Worker.current_job_id.is_not(None), is_silent)
+        .values(current_job_id=None)
+        .execution_options(synchronize_session=False)
+    )
     marked = await s.execute(
         update(Worker)
-        .where(
-            Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
-            func.coalesce(Worker.last_heartbeat, Worker.registered_at) < func.now() - seconds(silent_s),
-            not_(just_started),
-        )
+        .where(not_(shut_out), is_silent)
         .values(status=WorkerStatus.OFFLINE, current_job_id=None)
         .returning(Worker.worker_id, Worker.worker_name)
         .execution_options(synchronize_session=False)

@@ -35,6 +35,7 @@ class Worker(Base):
     # ours
     quarantined_at: Mapped[datetime | None]
     version: Mapped[str | None] = mapped_column(String(100))
+    revoked_at: Mapped[datetime | None]  # shut out by a person; all its keys, if it has any, are revoked too
 
 
 class WorkerApiKey(Base):

@@ -18,6 +18,7 @@ class JobStep(Base):
     __table_args__ = (
         UniqueConstraint("job_id", "step_key", "generation", "attempt", name="uq_job_steps_fence"),
         Index("ix_job_steps_running", "worker_id", postgresql_where=text("finished_at IS NULL")),
+        Index("ix_job_steps_worker_id", "worker_id", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

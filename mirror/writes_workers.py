@@ -1,8 +1,11 @@
-"""Workers come, beat and go. A disabled worker stays disabled, whatever it sends."""
+"""Workers come, beat and go. A disabled worker stays disabled, whatever it sends; a revoked one is not there."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import case, func, update
+from sqlalchemy import case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -14,19 +17,33 @@ from mirror.sessions import WriteSession
 from mirror.tables import Worker
 
 
-def unless_disabled(status: WorkerStatus) -> ColumnElement[Any]:
-    return case((Worker.status == WorkerStatus.DISABLED, WorkerStatus.DISABLED.value), else_=status.value)
+@dataclass(frozen=True)
+class Beaten:
+    """How a worker stands after its beat."""
+
+    standing: WorkerStanding
+    status: WorkerStatus
+    current_job_id: int | None
+    at: datetime  # by the database's clock
 
 
-def standing_of(status: WorkerStatus | None) -> WorkerStanding:
-    """Say whether a worker whose row now shows this, or that has no row, may have work."""
-    if status is None:
-        return WorkerStanding.UNKNOWN
+def standing_of(status: WorkerStatus, revoked_at: datetime | None) -> WorkerStanding:
+    if revoked_at is not None:
+        return WorkerStanding.REVOKED
     return WorkerStanding.DISABLED if status is WorkerStatus.DISABLED else WorkerStanding.WELCOME
 
 
+def unless_disabled(status: WorkerStatus) -> ColumnElement[Any]:
+    """Write what a worker says of itself, but for one that people shut out: nobody counts on that one."""
+    return case(
+        (Worker.status == WorkerStatus.DISABLED, WorkerStatus.DISABLED.value),
+        (Worker.revoked_at.is_not(None), WorkerStatus.OFFLINE.value),
+        else_=status.value,
+    )
+
+
 async def register_worker(s: WriteSession, registration: WorkerRegistration) -> WorkerStanding:
-    """Make a worker known, or known again after a restart under the same id."""
+    """Make a worker known, or known again after a restart under the same id, and tell it how it stands."""
     about = {
         "worker_name": clean(registration.worker_name)[:100] or None,
         "worker_type": registration.worker_type,
@@ -40,26 +57,53 @@ async def register_worker(s: WriteSession, registration: WorkerRegistration) -> 
     )
     again = {**about, "status": unless_disabled(registration.status), "current_job_id": None}
     put = put.on_conflict_do_update(index_elements=["worker_id"], set_=again)
-    status = (await s.execute(put.returning(Worker.status))).scalar_one()
+    status, revoked_at = (await s.execute(put.returning(Worker.status, Worker.revoked_at))).one()
     name = about["worker_name"] or registration.worker_id
     fields = {"worker_type": registration.worker_type.value, "version": about["version"]}
     await add_event(s, Event("worker.registered", None, f"{name} came up.", fields, actor=registration.worker_id))
     await notify(s, TOPIC_WORKERS, registration.worker_id)
-    return standing_of(status)
+    return standing_of(status, revoked_at)
 
 
 async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus) -> WorkerStanding:
-    """Take a worker's sign of life, and say how it stands."""
-    beat = await s.execute(
-        update(Worker)
+    """Take a worker's sign of life and tell it how it stands."""
+    beaten = await take_beat(s, worker_id, status)
+    return beaten.standing if beaten is not None else WorkerStanding.UNKNOWN
+
+
+async def take_beat(
+    s: WriteSession, worker_id: str, status: WorkerStatus, changes: Mapping[str, Any] | None = None
+) -> Beaten | None:
+    """Take a worker's sign of life, and what changed about it; None when nobody has registered it.
+
+    `active` says only that it lives: one that is known to be idle or busy stays so. The row is locked first, so
+    that a beat, the marking of silent workers and a person's command follow one another, in whatever order.
+    """
+    found = await s.execute(
+        select(Worker.id, Worker.worker_name, Worker.status)
         .where(Worker.worker_id == worker_id)
-        .values(last_heartbeat=func.now(), status=unless_disabled(status))
-        .returning(Worker.status)
+        .with_for_update(key_share=True)
     )
-    standing = standing_of(beat.scalar_one_or_none())
-    if standing is not WorkerStanding.UNKNOWN:
-        await notify(s, TOPIC_WORKERS, worker_id)
-    return standing
+    before = found.one_or_none()
+    if before is None:
+        return None
+    said = status
+    if status is WorkerStatus.ACTIVE:
+        said = WorkerStatus.IDLE if before.status is WorkerStatus.OFFLINE else before.status
+    after = await s.execute(
+        update(Worker)
+        .where(Worker.id == before.id)
+        # Not now(): the transaction may have waited for the lock, and a beat must not look older than it is.
+        .values(last_heartbeat=func.clock_timestamp(), status=unless_disabled(said), **dict(changes or {}))
+        .returning(Worker.status, Worker.revoked_at, Worker.current_job_id, Worker.last_heartbeat)
+        .execution_options(synchronize_session=False)
+    )
+    row = after.one()
+    if before.status is WorkerStatus.OFFLINE and row.status is not WorkerStatus.OFFLINE:
+        name = before.worker_name or worker_id
+        await add_event(s, Event("worker.online", None, f"{name} is back.", {"worker_id": worker_id}, actor=worker_id))
+    await notify(s, TOPIC_WORKERS, worker_id)
+    return Beaten(standing_of(row.status, row.revoked_at), row.status, row.current_job_id, row.last_heartbeat)
 
 
 async def worker_gone(s: WriteSession, worker_id: str) -> None:
