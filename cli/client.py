@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -101,10 +102,25 @@ class ApiClient:
     async def read_progress(self, video_id: int) -> Progress:
         return Progress.model_validate(await self.progress(video_id))
 
-    async def command(self, method: str, path: str, body: Json | None = None) -> Json:
+    async def command(self, method: str, path: str, body: Json | None = None, *, secret: str | None = None) -> Json:
         """Ask for something to be done, saying who asks."""
         how: dict[str, Any] = {} if body is None else {"json": body}
-        return await self._ask(method, path, headers={"X-Actor": _who()}, **how)
+        headers = {"X-Actor": _who()} | ({"X-Admin-Secret": secret} if secret else {})
+        return await self._ask(method, path, headers=headers, **how)
+
+    async def workers(self, **wanted: str | None) -> list[Json]:
+        """List workers, page after page: there are as many as machines, not as videos."""
+        found: list[Json] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            params = {name: value for name, value in {**wanted, "limit": "200", "cursor": cursor}.items() if value}
+            page = await self._ask("GET", "/api/workers", params=params)
+            found += page["items"]
+            cursor = page["next_cursor"]
+        return found
+
+    async def worker(self, worker_id: str) -> Json:
+        return await self._ask("GET", f"/api/workers/{quote(worker_id, safe='')}")
 
     async def _ask(self, method: str, path: str, **how: Any) -> Json:
         try:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli import commands, processes, service, videos
+from cli import commands, processes, service, videos, workers
 from cli.demo import demo
 from cli.terminal import CliError, complain
 from contracts.errors import VlogError
@@ -43,6 +43,7 @@ for command in (
     commands.restore,
 ):
     app.command(command.__name__, rich_help_panel="Commands on videos")(command)
+app.add_typer(workers.app, name="workers", rich_help_panel="Workers")
 app.command("doctor", rich_help_panel="Run")(processes.doctor)
 app.command("api", rich_help_panel="One process each, for real deployments")(processes.api)
 app.command("worker", rich_help_panel="One process each, for real deployments")(processes.worker)

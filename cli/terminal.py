@@ -53,7 +53,9 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column != "title")
     for row in rows:
         table.add_row(*[cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row])
-    out.print(table, width=None if out.is_terminal else _WIDE)
+    # A console takes no table wider than itself, and one that is no terminal thinks it has eighty columns.
+    console = out if out.is_terminal else Console(file=out.file, width=_WIDE, highlight=False)
+    console.print(table)
 
 
 def bytes_text(size: int) -> str:

@@ -46,7 +46,7 @@ class WorkerStanding(StrEnum):
 
     WELCOME = "welcome"
     DISABLED = "disabled"  # no work until it is enabled; it may go on beating
-    REVOKED = "revoked"  # no work, and no way back but to register anew
+    REVOKED = "revoked"  # no work: shut out, until it gets a new key or somebody lets it in
     UNKNOWN = "unknown"  # there is no such worker
 
 
