@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from api import commands, growing, health, jobs, pages, playback, telling, uploading, videos, worker_api, workers
 from api.announcing import announce
-from api.bodies import AnswerAfterBody
+from api.bodies import AnswerAfterBody, BoundedBodies
 from api.cors import PlaybackCors
 from api.delivering import Deliverer
 from api.errors import install
@@ -71,6 +71,7 @@ def create_app(
     app.include_router(commands.jobs)
 
     # The last one added is the outermost.
+    app.add_middleware(BoundedBodies)
     app.add_middleware(KnownHost, settings=settings)
     app.add_middleware(AnswerAfterBody)
     app.add_middleware(PlaybackCors)

@@ -11,11 +11,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import ApiError
+from api.errors import answer as answer_with
 
 IDLE_S = 60.0  # a client that sends nothing for this long has gone
 DRAIN_S = 2.0
 DRAIN_BYTES = 64 << 20
 SMALL_BYTES = 64 << 10
+ANY_BYTES = 1 << 20  # of what is no file
 SMALL_S = 30.0
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -57,6 +59,42 @@ async def small_json(request: Request, model: type[Asked]) -> Asked:
         return model.model_validate_json(bytes(data).strip() or b"{}")
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
+
+
+class BoundedBodies:
+    """Keep a body that is no file from filling the memory.
+
+    FastAPI reads all of a JSON body before it looks at who sends it, so that a stranger could send gigabytes.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._is_bounded(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > ANY_BYTES:
+            await answer_with(ApiError(413, "REQUEST_TOO_LARGE", f"This takes at most {ANY_BYTES} bytes."))(
+                scope, receive, send
+            )
+            return
+        left = ANY_BYTES
+
+        async def count() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            # Whoever reads it hears that the client has gone, and gives up.
+            return message if left >= 0 else {"type": "http.disconnect"}
+
+        await self.app(scope, count, send)
+
+    @staticmethod
+    def _is_bounded(path: str) -> bool:
+        files = path.rstrip("/") == "/api/videos" or path.startswith(("/api/uploads", "/api/worker/output/"))
+        return path.startswith("/api/") and not files
 
 
 class AnswerAfterBody:

@@ -160,7 +160,7 @@ async def _find(client: ApiClient, said: str) -> str:
         return said
     named = [worker_id for worker_id, worker in known.items() if worker["worker_name"] == said]
     begun = [worker_id for worker_id in known if len(said) >= LEAST_OF_AN_ID and worker_id.startswith(said)]
-    meant = named or begun
+    meant: list[str] = named or begun
     if len(meant) > 1:
         raise CliError(f"{len(meant)} workers answer to {said!r}: {', '.join(meant)}.", mend="name one by its id")
     if not meant:

@@ -44,7 +44,7 @@ async def test_what_cannot_be_kept_is_refused_by_name(lonely_api: Api) -> None:
     deep: Any = 1
     for _ in range(9):
         deep = {"x": deep}
-    refusals = [
+    refusals: list[tuple[bytes | str, int, str]] = [
         ('{"capabilities": {"x": NaN}}', 400, "CAPABILITIES_INVALID"),
         ('{"capabilities": {"x": -Infinity}}', 400, "CAPABILITIES_INVALID"),
         ('{"capabilities": {"x": 1e999}}', 400, "CAPABILITIES_INVALID"),
@@ -142,20 +142,29 @@ async def test_a_stranger_s_body_is_not_read_into_memory(lonely_api: Api) -> Non
     assert refused(answer) == (413, "REQUEST_TOO_LARGE")
     nobody = await lonely_api.http.post("/api/worker/heartbeat", content=b"x" * 100_000)
     assert refused(nobody) == (401, "WORKER_KEY_REQUIRED")
+    # FastAPI reads what it parses before it asks who sends it.
+    for path in ("/api/jobs/1/priority", "/api/videos/1/retranscode"):
+        declared = await lonely_api.http.post(
+            path, content=b" " * (2 << 20), headers={"Content-Type": "application/json"}
+        )
+        assert refused(declared) == (413, "REQUEST_TOO_LARGE")
+        read = 0
+        streamed = await lonely_api.http.post(path, content=endless(), headers={"Content-Type": "application/json"})
+        assert refused(streamed) == (400, "BAD_REQUEST")
 
 
-async def test_three_hundred_guesses_cost_little_and_the_worker_still_beats(lonely_api: Api) -> None:
+async def test_a_hundred_guesses_cost_little_and_the_worker_still_beats(lonely_api: Api) -> None:
     studio = await register(lonely_api)
-    guesses = [studio.key[:8] + f"{n:035d}" for n in range(300)]
+    guesses = [studio.key[:8] + f"{n:035d}" for n in range(100)]
 
     async def guess(key: str) -> int:
         answer = await lonely_api.http.post("/api/worker/heartbeat", headers={"X-Worker-API-Key": key})
         return answer.status_code
 
-    for start in range(0, 300, 50):
-        answers = await asyncio.gather(*(guess(key) for key in guesses[start : start + 50]), studio.beat())
-        assert set(answers[:-1]) == {401}
-        assert answers[-1].status_code == 200
+    for start in range(0, 100, 50):
+        beat = asyncio.create_task(studio.beat())
+        assert set(await asyncio.gather(*(guess(key) for key in guesses[start : start + 50]))) == {401}
+        assert (await beat).status_code == 200
 
 
 JSON = st.recursive(
@@ -176,7 +185,7 @@ async def test_whatever_is_sent_is_answered_in_one_of_our_ways(lonely_api: Api) 
     @settings(max_examples=25, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(BODIES, HEADERS)
     def draw(body: dict[str, Any], header: str) -> None:
-        drawn.append((body, header))
+        drawn.append((body, header.strip()))
 
     draw()
     assert len(drawn) >= 20

@@ -109,7 +109,7 @@ async def test_a_bad_key_is_nobody_s(lonely_api: Api) -> None:
     studio, attic = await register(lonely_api, "studio"), await register(lonely_api, "attic")
 
     async def beat(key: str) -> tuple[int, str]:
-        headers = {"X-Worker-API-Key": key.encode()}
+        headers = {b"X-Worker-API-Key": key.encode()}
         return refused(await lonely_api.http.post("/api/worker/heartbeat", headers=headers))
 
     assert refused(await lonely_api.http.post("/api/worker/heartbeat")) == (401, "WORKER_KEY_REQUIRED")

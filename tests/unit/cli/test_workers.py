@@ -49,7 +49,7 @@ def detail(**changes: Any) -> dict[str, Any]:
 
 def known(api: FakeApi, *workers: dict[str, Any]) -> None:
     """Say who there is, one to a page."""
-    pages = [{"items": [each], "next_cursor": str(n)} for n, each in enumerate(workers)]
+    pages: list[dict[str, Any]] = [{"items": [each], "next_cursor": str(n)} for n, each in enumerate(workers)]
     pages[-1]["next_cursor"] = None
     api.say("GET", "/api/workers", *pages)
 
