@@ -73,7 +73,12 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
     store = open_store(joined.storage_url)
-    room = Room(memory_for_steps(settings, machine), store.free_bytes, reserve_bytes=settings.scratch_reserve)
+    room = Room(
+        memory_for_steps(settings, machine),
+        store.free_bytes,
+        reserve_bytes=settings.scratch_reserve,
+        encoder_bytes=settings.encoder_memory,
+    )
     parts = Parts(settings, store, database, tools, recorder, slots, gpu, room)
 
     registration = WorkerRegistration(

@@ -42,8 +42,16 @@ LONGEST_LOOK_S = 900.0
 class Room:
     """One per worker process: the memory its steps may hold, and the disk they write to. Of the event loop alone."""
 
-    def __init__(self, memory_bytes: int, free_bytes: Callable[[], Awaitable[int]], *, reserve_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        memory_bytes: int,
+        free_bytes: Callable[[], Awaitable[int]],
+        *,
+        reserve_bytes: int = 0,
+        encoder_bytes: int | None = None,  # what one encoder is allowed, if not by the size of its pictures
+    ) -> None:
         self._memory_bytes, self._free_bytes, self._reserve_bytes = memory_bytes, free_bytes, reserve_bytes
+        self._encoder_bytes = encoder_bytes
         self._held: list[int] = []
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._lanes: WeakSet[Lane] = WeakSet()  # each goes with its Temporal worker
@@ -59,11 +67,12 @@ class Room:
         if not need.memory_bytes:
             yield
             return
-        await self._take_memory(need.memory_bytes, asked_before)
+        memory = min(need.memory_bytes, self._encoder_bytes or need.memory_bytes)
+        await self._take_memory(memory, asked_before)
         try:
             yield
         finally:
-            self._held.remove(need.memory_bytes)
+            self._held.remove(memory)
             self._let_in()
 
     async def _check_disk(self, wanted: int, asked_before: int) -> None:

@@ -5,11 +5,20 @@ import subprocess
 from typing import Any
 
 import httpx
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
 
+from contracts.queues import Pool
 from media.streams import verify_stream
 from media.tools import Toolbox
+from runtime.settings import Settings
 from tests.e2e.service import ReadyVideo, Service
 from tests.support.eventually import eventually
+from workers.machine import this_machine
+from workers.slots import slots
+from workers.version import code_version
 
 
 def ffprobe(tools: Toolbox, *arguments: str) -> Any:
@@ -131,3 +140,31 @@ async def test_playback_answers_ranges_etags_and_cors(service: Service, ready_vi
         assert picture.content[:2] == b"\xff\xd8" and picture.headers["content-type"] == "image/jpeg"
         outside = await http.get(f"{base}/%2e%2e/%2e%2e/uploads/{ready_video.answer['video_id']}.mp4")
         assert outside.status_code == 404
+
+
+async def test_a_worker_tells_what_it_may_spend_and_which_code_it_runs(service: Service) -> None:
+    [row] = await service.query("SELECT worker_name, version, capabilities FROM workers WHERE status <> 'offline'")
+    told, machine = json.loads(row["capabilities"]), this_machine()
+    assert told["pools"] == ["orchestrate", "io", "cpu"] and set(told["slots"]) == set(told["pools"])
+    assert told["slots"]["cpu"] == slots(Pool.CPU, Settings(home=service.home, cpu_slots=None), machine)
+    assert (told["cores"], told["memory_bytes"]) == (machine.cores, machine.memory_bytes)
+    assert _commit(row["version"]) == _commit(code_version())
+    client = await Client.connect(str(service.run["temporal_address"]))
+
+    async def is_seen_by_temporal() -> bool:
+        """It asks for steps under its name, and says its version."""
+        request = DescribeTaskQueueRequest(
+            namespace="default",
+            task_queue=TaskQueue(name=Pool.CPU.queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        )
+        pollers = (await client.workflow_service.describe_task_queue(request)).pollers
+        return {(each.identity, each.deployment_options.build_id) for each in pollers} == {
+            (row["worker_name"], row["version"])
+        }
+
+    await eventually(is_seen_by_temporal, within=15)
+
+
+def _commit(version: str) -> str:
+    return version.removesuffix(".dirty")  # somebody may be at work here while the tests run

@@ -77,6 +77,15 @@ async def test_what_is_larger_than_the_worker_runs_alone_rather_than_never() -> 
     await next_one.ended()
 
 
+async def test_no_step_counts_for_more_than_its_encoder_is_allowed() -> None:
+    room = Room(10, plenty, encoder_bytes=5)
+    first, second, third = (Step(room, of(99)) for _ in range(3))
+    await settled()
+    assert first.running.is_set() and second.running.is_set() and not third.running.is_set()
+    for step in (first, second, third):
+        await step.ended()
+
+
 async def test_what_needs_no_memory_never_waits() -> None:
     room = Room(10, plenty)
     giant, waiting, light = Step(room, of(99)), Step(room, of(1)), Step(room, Need())
