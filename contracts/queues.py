@@ -26,6 +26,11 @@ class Pool(StrEnum):
         return TaskQueue(f"vlog-{self.value}")
 
 
+def share_of(slots: int, wanted: int) -> int:
+    """Say how many of a worker's slots a step takes: however large, it leaves one to sound and pictures."""
+    return min(wanted, max(1, slots - 1))
+
+
 FAIRNESS_KEY_LIMIT = 64  # bytes, Temporal's own limit
 
 

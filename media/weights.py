@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from contracts.media import Capacity, PlannedRendition, VideoFacts
+from contracts.queues import share_of
 from contracts.remux_steps import Remux
 from contracts.states import Codec
 from contracts.steps import EncodeAudio, MakeStoryboard, MakeThumbnail, TranscodeSpan
@@ -75,7 +76,7 @@ def encoder_memory(video: VideoFacts, renditions: Iterable[PlannedRendition]) ->
 
 def at_once(capacity: Capacity, slots: int) -> int:
     """Say how many steps that take so many slots run at once: a worker asks for more while it has any slot left."""
-    return sum(-(-each // slots) for each in capacity.each or (capacity.slots,))
+    return sum(-(-each // share_of(each, slots)) for each in capacity.each or (capacity.slots,))
 
 
 def _span_bytes(request: TranscodeSpan) -> int:

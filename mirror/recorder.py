@@ -12,6 +12,7 @@ import time
 from sqlalchemy.exc import StatementError
 
 from contracts.media import SourceFacts, TranscodePlan
+from contracts.queues import share_of
 from contracts.states import StepOutcome, WorkerStatus
 from contracts.steps import StepProgress
 from mirror.claims import StepClaim, WorkerIdentity
@@ -235,8 +236,10 @@ class StepRecorder:
         slots = self._worker.slots
         busy = bool(held)
         if slots:
-            taken = {queue: sum(claim.slots for claim in held if claim.queue == queue) for queue in slots}
-            busy = all(taken[queue] >= room for queue, room in slots.items())
+            busy = all(
+                sum(share_of(room, claim.slots) for claim in held if claim.queue == queue) >= room
+                for queue, room in slots.items()
+            )
         newest = max(held, key=lambda claim: (claim.started_at, claim.job_id), default=None)
         status = WorkerStatus.BUSY if busy else WorkerStatus.IDLE
         return WorkerLoad(status, newest.job_id if newest else None)

@@ -28,6 +28,7 @@ from temporalio.worker import (
 
 from activities.pulse import pulsing
 from contracts.errors import Drained, ScratchFull, WorkerFull
+from contracts.queues import share_of
 from contracts.steps import StepRequest
 from media.weights import Need, need_of
 
@@ -149,12 +150,13 @@ class Lane(CustomSlotSupplier):
 
     @contextmanager
     def weighed(self, slots: int) -> Iterator[None]:
-        self._weights.append(slots)
+        taken = share_of(self._slots, slots)
+        self._weights.append(taken)
         self.look()
         try:
             yield
         finally:
-            self._weights.remove(slots)
+            self._weights.remove(taken)
             self.look()
 
     # --- what Temporal's worker calls, the last three from threads of its own -----------------------------------

@@ -57,7 +57,7 @@ class Waiting:
         assert await self.result() == "ready"
 
         async def is_told() -> bool:
-            return (await job_row(self.database, self.video))["state"] == "completed"
+            return bool((await job_row(self.database, self.video))["state"] == "completed")
 
         await eventually(is_told, within=10)
         row = await job_row(self.database, self.video)

@@ -92,15 +92,15 @@ def test_other_steps_take_a_slot_and_what_they_write() -> None:
 
 def test_the_plan_counts_as_many_steps_side_by_side_as_workers_will_run() -> None:
     capacity = Capacity(workers=3, slots=14, each=(8, 4, 2))
-    assert [at_once(capacity, slots) for slots in (1, 2, 3, 4, 9)] == [14, 7, 6, 4, 3]
-    assert at_once(Capacity(), 4) == 1
+    assert [at_once(capacity, slots) for slots in (1, 2, 3, 4, 9)] == [14, 8, 7, 6, 6]
+    assert at_once(Capacity(), 4) == 2
     large, small = (make_plan(facts(side, 7200), PlanOptions(), toolbox(), capacity=capacity) for side in (2160, 1080))
     assert slots_taken(facts(2160).video, large.renditions) == 4
-    assert (large.window, len(large.spans) % 4) == (8, 0)
+    assert (large.window, len(large.spans) % 6) == (12, 0)
     assert (small.window, len(small.spans) % 14) == (28, 0)
 
 
 def test_a_rendition_that_does_not_fit_any_slot_is_still_one_step() -> None:
     giant = PlannedRendition(quality="4320p", width=7680, height=4320, video_kbps=40_000, codec=Codec.AV1)
     assert slots_taken(video(7680, 4320), [giant]) == 18
-    assert at_once(Capacity(workers=2, slots=4, each=(2, 2)), 18) == 2
+    assert at_once(Capacity(workers=2, slots=8, each=(4, 4)), 18) == 4
