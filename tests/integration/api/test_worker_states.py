@@ -11,11 +11,13 @@ from mirror import registry, writes
 from mirror.chores_workers import mark_silent_workers_offline
 from mirror.claims import WorkerIdentity, WorkerRegistration
 from mirror.reads_workers import capacity
+from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from tests.integration.api.running import Api
 from tests.integration.api.workers import Machine, events, refused, register
 from tests.integration.mirror import story
 from tests.support.eventually import eventually
+from workers.registering import keep_registered
 
 SILENT_S = 300.0
 
@@ -224,6 +226,40 @@ async def test_a_local_worker_learns_from_its_own_beat_that_it_is_shut_out_and_l
     assert await local.status() == "offline"  # though it beats: nobody counts on it
     assert (await local.command("PUT", "enable")).json()["standing"] == "welcome"
     assert await beat() is WorkerStanding.WELCOME and await local.status() == "idle"
+
+
+async def test_a_running_worker_hears_by_its_next_beat_what_people_decided(lonely_api: Api) -> None:
+    """What the worker's gate acts on (workers/gate.py): one word per beat, from the process's own loop."""
+    local = Machine(lonely_api, "local-1", "")
+    heard: list[WorkerStanding] = []
+    recorder = StepRecorder(lonely_api.database, WorkerIdentity("local-1", "here"))
+    registration = WorkerRegistration("local-1", "here")
+    beating = asyncio.create_task(keep_registered(lonely_api.database, registration, recorder, 0.1, heard.append))
+
+    async def hears(standing: WorkerStanding) -> None:
+        """The beat under way when the command was answered may not have seen it; the one after it must."""
+        said = len(heard)
+
+        async def twice() -> bool:
+            return len(heard) >= said + 2
+
+        await eventually(twice, within=30, every=0.05)
+        assert heard[said + 1] is standing
+
+    try:
+        await hears(WorkerStanding.WELCOME)
+        for method, verb, standing in (
+            ("PUT", "disable", WorkerStanding.DISABLED),
+            ("POST", "revoke", WorkerStanding.REVOKED),
+            ("PUT", "enable", WorkerStanding.WELCOME),
+            ("POST", "revoke", WorkerStanding.REVOKED),
+        ):
+            assert (await local.command(method, verb)).status_code == 200
+            await hears(standing)
+        assert await local.status() == "offline"
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
 
 
 async def test_a_silent_worker_that_is_enabled_is_offline_until_it_speaks(lonely_api: Api) -> None:

@@ -40,6 +40,16 @@ async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> Non
         ("post", "/api/jobs/{job_id}/pause"),
         ("post", "/api/jobs/{job_id}/resume"),
         ("post", "/api/jobs/{job_id}/priority"),
+        ("post", "/api/worker/register"),
+        ("post", "/api/worker/heartbeat"),
+        ("get", "/api/workers"),
+        ("get", "/api/workers/{worker_id}"),
+        ("delete", "/api/workers/{worker_id}"),
+        ("put", "/api/workers/{worker_id}/disable"),
+        ("put", "/api/workers/{worker_id}/enable"),
+        ("post", "/api/workers/{worker_id}/revoke"),
+        ("post", "/api/workers/{worker_id}/keys"),
+        ("delete", "/api/workers/{worker_id}/keys/{key_id}"),
         ("get", "/health"),
         ("get", "/api/health"),
         ("get", "/videos/{slug}/{path}"),
@@ -55,11 +65,11 @@ async def test_every_answer_has_an_example(schema: dict[str, Any]) -> None:
 
 
 async def test_every_example_fits_its_model() -> None:
-    from api import schemas, schemas_jobs, schemas_report
+    from api import schemas, schemas_jobs, schemas_report, schemas_workers
 
     models = [
         model
-        for module in (schemas, schemas_jobs, schemas_report)
+        for module in (schemas, schemas_jobs, schemas_report, schemas_workers)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
     ]
