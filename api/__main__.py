@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 
 from api.app import create_app
+from api.live import Live
 from mirror.sessions import Database, SchemaNotReady
 from runtime.exiting import exit_now
 from runtime.joining import NotRunning, resolve
@@ -26,7 +27,7 @@ log = structlog.get_logger("api")
 PREFERRED_PORT = 9000
 POOL_CONNECTIONS = 10
 SCHEMA_S = 120.0
-# An open upload or event stream would otherwise hold the process for as long as its client likes.
+# An open upload would otherwise hold the process for as long as its client likes.
 GRACEFUL_S = 2
 
 
@@ -93,9 +94,15 @@ async def serve(settings: Settings) -> None:
                 server_header=False,
             )
         )
+        live: Live = app.state.live
+
+        def stop() -> None:
+            live.close()  # streams have no end of their own
+            server.stop()
+
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, server.stop)
+            loop.add_signal_handler(number, stop)
         host, port = listener.getsockname()[:2]
         log.info("listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
         await server.serve(sockets=[listener])

@@ -7,12 +7,26 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from temporalio.client import Client
 
-from api import commands, growing, health, jobs, pages, playback, telling, uploading, videos, worker_api, workers
+from api import (
+    commands,
+    events,
+    growing,
+    health,
+    jobs,
+    pages,
+    playback,
+    telling,
+    uploading,
+    videos,
+    worker_api,
+    workers,
+)
 from api.announcing import announce
 from api.bodies import AnswerAfterBody, BoundedBodies
 from api.cors import PlaybackCors
 from api.delivering import Deliverer
 from api.errors import install
+from api.live import Live
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
 from api.security import KnownHost
@@ -35,6 +49,7 @@ def create_app(
     )
     teller = telling.Teller(database, temporal)
     deliverer = Deliverer(database, temporal)
+    live = Live(database)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -45,7 +60,7 @@ def create_app(
             asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
         ]
         try:
-            async with telling.running(teller):
+            async with telling.running(teller), live.running():
                 yield
         finally:
             for task in tasks:
@@ -64,8 +79,9 @@ def create_app(
     app.state.parts = Parts(settings, database, store, temporal, starter, teller, temporal_ui_url)
     app.state.visibility = playback.Visibility()
     app.state.growing = growing.Growing()
+    app.state.live = live
     install(app)
-    for part in (pages, uploading, videos, jobs, workers, worker_api, health, playback):
+    for part in (pages, uploading, videos, jobs, events, workers, worker_api, health, playback):
         app.include_router(part.router)
     app.include_router(commands.videos)
     app.include_router(commands.jobs)

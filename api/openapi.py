@@ -13,6 +13,7 @@ TAGS = [
         "name": "workers",
         "description": "Who encodes: register one and give it a key, see what each does, disable, enable or revoke it.",
     },
+    {"name": "events", "description": "What happens, as server-sent events."},
     {"name": "playback", "description": "HLS and DASH, public."},
     {"name": "health", "description": "Is it alive, and are its neighbours?"},
 ]

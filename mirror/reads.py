@@ -42,6 +42,7 @@ __all__ = [
     "job",
     "jobs_page",
     "progress",
+    "progress_of",
     "renditions",
     "report",
     "steps",
@@ -148,6 +149,19 @@ async def progress(s: AnySession, video_id: VideoId) -> ProgressView | None:
     jobs = (await s.execute(newest)).scalars().all()
     views = await _show_jobs(s, jobs)
     return show_progress(row, views[0] if views else None, await _now(s))
+
+
+async def progress_of(s: AnySession, video_ids: Sequence[int]) -> list[ProgressView]:
+    """Tell how far each of several videos is, in five queries; those that are deleted or unknown are left out."""
+    ids = [video_id for video_id in video_ids if is_id(video_id)]
+    if not ids:
+        return []
+    videos = (await s.execute(select(Video).where(Video.id.in_(ids), Video.deleted_at.is_(None)))).scalars().all()
+    newest = select(func.max(Job.id)).where(Job.video_id.in_(ids)).group_by(Job.video_id)
+    rows = (await s.execute(select(Job).where(Job.id.in_(newest)))).scalars().all()
+    jobs = {view.video_id: view for view in await _show_jobs(s, rows)}
+    now = await _now(s)
+    return [show_progress(row, jobs.get(row.id), now) for row in videos]
 
 
 async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100) -> list[TranscodeRequest]:

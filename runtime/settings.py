@@ -133,6 +133,10 @@ class Settings(BaseSettings):
     alert_rate_limit_seconds: float = Field(default=300.0, ge=0)
     alert_webhook_timeout: float = Field(default=10.0, gt=0, le=LONGEST_TIMEOUT_S)
 
+    # What pages that stay open are told.
+    sse_heartbeat_interval: Seconds = 30.0
+    sse_reconnect_timeout_ms: int = Field(default=3000, ge=0)
+
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = "auto"
     log_files: bool = True  # off for a process whose output somebody else keeps: `up`, systemd, Docker

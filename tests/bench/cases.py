@@ -4,6 +4,7 @@ from tests.bench.alone import linearity, playable, upload_memory
 from tests.bench.bench import Case
 from tests.bench.comparing import compare
 from tests.bench.sources import HD, UHD
+from tests.bench.streams import sse
 from tests.bench.waiting import priority
 
 # In this order one service serves all of veryfast; `playable` stops it in the middle of a video.
@@ -14,5 +15,6 @@ CASES: dict[str, Case] = {
     "upload-memory": upload_memory,
     "playable": playable,
     "priority": priority,
+    "sse": sse,
     "60s-medium": compare("60 s of 1080p, medium", HD, 60, "medium", 0.88),
 }

@@ -50,6 +50,8 @@ async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> Non
         ("post", "/api/workers/{worker_id}/revoke"),
         ("post", "/api/workers/{worker_id}/keys"),
         ("delete", "/api/workers/{worker_id}/keys/{key_id}"),
+        ("get", "/api/events/progress"),
+        ("get", "/api/events/workers"),
         ("get", "/health"),
         ("get", "/api/health"),
         ("get", "/videos/{slug}/{path}"),
@@ -65,11 +67,11 @@ async def test_every_answer_has_an_example(schema: dict[str, Any]) -> None:
 
 
 async def test_every_example_fits_its_model() -> None:
-    from api import schemas, schemas_jobs, schemas_report, schemas_workers
+    from api import schemas, schemas_events, schemas_jobs, schemas_report, schemas_workers
 
     models = [
         model
-        for module in (schemas, schemas_jobs, schemas_report, schemas_workers)
+        for module in (schemas, schemas_events, schemas_jobs, schemas_report, schemas_workers)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
     ]
