@@ -6,11 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import structlog
 from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from api.streams import Stream
+
+log = structlog.get_logger(__name__)
 
 SEND_S = 60.0  # a reader who takes nothing for so long has gone
 PING = b"event: ping\ndata: {}\n\n"
@@ -45,6 +48,8 @@ class EventStream(Response):
             async for frame in self._stream.frames(PING, self._ping_s):
                 await _send(send, frame)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            log.info("event_stream_dropped", why="its reader took nothing", seconds=SEND_S)  # the server closes it
         finally:
             self._leave()
             watching.cancel()

@@ -232,6 +232,25 @@ async def test_a_reader_who_goes_away_is_noticed_without_a_word_being_sent() -> 
     assert sent[1]["body"] == b"retry: 3000\n\n"
 
 
+async def test_a_reader_who_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.event_stream.SEND_S", 0.05)
+    left = asyncio.Event()
+    stream: Stream[int] = Stream(lambda key: b"")
+    stream.put(1, Picture(b"a"))
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(SOON)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message.get("body") == b"a":
+            await asyncio.sleep(SOON)  # its buffers are full
+
+    async with asyncio.timeout(SOON / 2):
+        await EventStream(stream, left.set, retry_ms=3000, ping_s=SOON)({"type": "http"}, receive, send)
+    assert left.is_set()
+
+
 async def test_silence_is_broken_by_pings() -> None:
     stream: Stream[int] = Stream(lambda key: b"")
     frames = stream.frames(PING, 0.01)
