@@ -21,8 +21,6 @@ PROOF_OF_LIFE_S = 30.0
 
 Heard = Callable[[str, int | str], None]  # topic, id
 
-_GONE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
-
 
 class Listener:
     """Listens until it is cancelled, and connects again whenever the connection is lost.
@@ -42,7 +40,7 @@ class Listener:
         while True:
             try:
                 await self._listen()
-            except _GONE as error:
+            except Exception as error:  # whatever it was, nobody else would listen again
                 if self.is_connected:
                     wait_s = FIRST_WAIT_S
                 self.is_connected = False

@@ -1,6 +1,7 @@
 """Five hundred browsers that watch, a thousand things that happen: does everybody hear of all, and how soon?"""
 
 import asyncio
+import os
 import re
 import time
 from collections import defaultdict
@@ -55,7 +56,7 @@ def sse(bench: Bench) -> str:
     try:
         asyncio.run(migrate(server.url()))
         with process(server.url(), bench.folder / "home") as (api, url):
-            log, expected, before_mb, peak_mb = asyncio.run(_run(server.url(), url, api.pid, streams, events))
+            log, expected, before_mb, peak_mb, cpu_s = asyncio.run(_run(server.url(), url, api.pid, streams, events))
     finally:
         server.stop()
     waits = sorted(wait for each in log.waits_s.values() for wait in each)
@@ -76,12 +77,21 @@ def sse(bench: Bench) -> str:
         f" {PER_SECOND:g} a second, every {HOT_EVERY}th of a video that all watch. Measured from before the"
         f" commit until the client has read it; client, API and Postgres share this machine. {when}."
     )
-    row = [str(len(waits)), f"{p50:.0f}", f"{p99:.0f}", f"{1000 * waits[-1]:.0f}", f"{before_mb:.0f} → {peak_mb:.0f}"]
-    head = ["deliveries", "p50 ms", "p99 ms", "longest ms", "API MB, idle → peak"]
+    row = [
+        str(len(waits)),
+        f"{p50:.0f}",
+        f"{p99:.0f}",
+        f"{1000 * waits[-1]:.0f}",
+        f"{cpu_s:.1f} of {events / PER_SECOND:.0f}",
+    ]
+    row.append(f"{before_mb:.0f} → {peak_mb:.0f}")
+    head = ["deliveries", "p50 ms", "p99 ms", "longest ms", "API CPU s", "API MB, idle → peak"]
     return "\n\n".join(["## Event streams", intro, table(head, [row]), verdict_lines(verdicts)])
 
 
-async def _run(database_url: str, url: str, pid: int, streams: int, events: int) -> tuple[Log, int, float, float]:
+async def _run(
+    database_url: str, url: str, pid: int, streams: int, events: int
+) -> tuple[Log, int, float, float, float]:
     database, log = Database(database_url), Log()
     try:
         videos = [await story.planned(database) for _ in range(OTHERS + 1)]
@@ -97,7 +107,7 @@ async def _run(database_url: str, url: str, pid: int, streams: int, events: int)
         jobs = {video.video_id: video.job_id for video in videos}
         expected = 0
         percent: dict[int, int] = defaultdict(int)
-        start = time.monotonic()
+        start, spent_s = time.monotonic(), _cpu_s(pid)
         for number in range(events):
             chosen = hot if number % HOT_EVERY == 0 else others[(number - number // HOT_EVERY) % OTHERS]
             await asyncio.sleep(max(0.0, start + number / PER_SECOND - time.monotonic()))
@@ -109,11 +119,11 @@ async def _run(database_url: str, url: str, pid: int, streams: int, events: int)
         deadline = time.monotonic() + LAST_S
         while sum(map(len, log.waits_s.values())) < expected and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
-        peak_mb = _memory_mb(pid, "VmHWM")
+        peak_mb, spent_s = _memory_mb(pid, "VmHWM"), _cpu_s(pid) - spent_s
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
-        return log, expected, before_mb, peak_mb
+        return log, expected, before_mb, peak_mb, spent_s
     finally:
         await database.close()
 
@@ -145,6 +155,11 @@ async def _read(url: str, video_ids: Sequence[int], log: Log, begun: asyncio.Eve
                 begun.set()
     finally:
         writer.close()
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory_mb(pid: int, name: str) -> float:
