@@ -48,8 +48,9 @@ def transcode(
     # cores without getting in each other's way. A device waits for the CPU, not the other way round.
     alone = request.alone or device is not None
     shared = _threads(request)
-    threads = {} if alone else {"threads": shared}
     staying = device if device and device_graphs.stays_there(device, request.video, request.encoding) else None
+    # A device decodes with one: each more would hold surfaces of its own, and none is faster.
+    threads = {"threads": 1} if staying else {} if alone else {"threads": shared}
 
     reading = _seek(request, first_frame) | _whole(request.video)
     reading |= device_graphs.reading(staying) if staying else {}

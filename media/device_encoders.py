@@ -30,7 +30,8 @@ _NO_B_FRAMES: Options = {"bf": 0}
 def options(device: GpuEncoder, rung: PlannedRendition, encoding: Encoding, grid: Grid, frames: int) -> Options:
     """Give ffmpeg's options for one rendition on this device."""
     if device.family is Family.STAND_IN:
-        return encoders.options(rung, encoding, grid, frames, alone=True) | _marked(rung.codec, grid)
+        told = encoders.options(rung, encoding, grid, frames, alone=True)
+        return told | {"c:v": device.name} | _marked(rung.codec, grid)
     told = encoders.on_grid(grid, frames) | {"c:v": device.name} | _profile(device)
     match device.family:
         case Family.NVENC:
@@ -66,7 +67,7 @@ def ways(family: Family, rung: PlannedRendition, encoding: Encoding) -> Sequence
             rates = [best, average | {"rc_mode": "VBR"}]
         case Family.VIDEOTOOLBOX:
             # A quality from 1 to 100, more is better; only Apple's own chips know one.
-            rates = [{"q:v": max(1, round(100 - 1.6 * min(51, quality)))}, average]
+            rates = [cap | {"q:v": max(1, round(100 - 1.6 * min(51, quality)))}, average]
         case Family.STAND_IN:
             return [{}]
     found = [rate | b_frames for rate in rates for b_frames in reordered]
@@ -129,4 +130,4 @@ def _marked(codec: Codec, grid: Grid) -> Options:
         case Codec.HEVC:
             return {"x265-params": encoders.x265_params(grid) + ":ref=2"}
         case Codec.AV1:
-            return {"svtav1-params": "scd=0:enable-overlays=0:film-grain=1"}
+            return {"svtav1-params": "scd=0:film-grain=1"}

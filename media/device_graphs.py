@@ -21,8 +21,9 @@ _ACCELERATION = {
     Family.VIDEOTOOLBOX: ("videotoolbox", "videotoolbox_vld", "scale_vt"),
 }
 # Decoders of devices have a fixed number of surfaces. The filters between hold some of them, the encoder a few more;
-# with too few the decoder waits for ever, or says that it has no memory.
-_SURFACES = {"extra_hw_frames": 16}
+# with too few the decoder waits for ever, or says that it has none left. NVIDIA's takes no more than 32 in all, and a
+# stream may need 17 for itself.
+_SURFACES = {"extra_hw_frames": 8}
 
 
 def stays_there(device: GpuEncoder, video: VideoFacts, encoding: Encoding) -> bool:
@@ -60,8 +61,7 @@ def opened(device: GpuEncoder, *, staying: bool) -> list[str]:
 def reading(device: GpuEncoder) -> dict[str, Any]:
     """Decode on the device and leave the pictures there."""
     way, pictures, _ = _ACCELERATION[device.family]
-    # One thread: each would hold surfaces of its own, and none is faster than the device.
-    return {"hwaccel": way, "hwaccel_device": _NAME, "hwaccel_output_format": pictures, "threads": 1, **_SURFACES}
+    return {"hwaccel": way, "hwaccel_device": _NAME, "hwaccel_output_format": pictures, **_SURFACES}
 
 
 def scaled(device: GpuEncoder, width: int, height: int) -> Iterator[Filter]:
@@ -78,4 +78,4 @@ def uploaded(device: GpuEncoder) -> Iterator[Filter]:
     """Send finished pictures up, where the encoder takes no others."""
     if device.family in (Family.QSV, Family.VAAPI):
         yield "format", {"pix_fmts": "nv12"}
-        yield "hwupload", dict(_SURFACES)
+        yield "hwupload", {"extra_hw_frames": 16}  # what the encoder holds while it reorders

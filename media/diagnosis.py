@@ -26,6 +26,8 @@ class Finding:
     words: tuple[str, ...]
 
 
+SAID_BY_ENCODER = "exit code"  # so begins the detail of what an ffmpeg said
+
 FULL = Finding(
     ScratchFull, "The disk for work in progress is full.", ("No space left on device", "Disk quota exceeded")
 )
@@ -43,6 +45,7 @@ NO_DEVICE = Finding(
         "Driver does not support the required nvenc API version",
         "No VA display found",
         "Failed to initialise VAAPI connection",
+        "Error creating a QSV device",
         "Device creation failed",
     ),
 )
@@ -68,25 +71,23 @@ TABLE = (
             "OpenEncodeSessionEx failed",
             "No capable devices found",
             "No NVENC capable devices found",
+            "Provided device doesn't support required NVENC features",
             "InitializeEncoder failed",
             "EncodePicture failed",
+            "Failed locking bitstream buffer",
             "CUDA_ERROR_",
             "No usable encoding entrypoint found",
             "No usable encoding profile found",
             "Driver does not support any RC mode",
-            "Driver does not support QVBR RC mode",
-            "Failed to create encode pipeline configuration",
             "Failed to end picture encode issue",
+            "Failed to map output buffers",
             "Failed to sync surface",
-            "Failed to upload frame",
             "Error initializing the encoder",
-            "Error during encoding: device failed",
             "MFX session",
+            "device failed (-17)",
             "cannot create compression session",
-            "Error encoding frame:",
             "No device available for decoder",
-            "Failed setup for format cuda",
-            "Failed setup for format vaapi",
+            "Failed setup for format",
             "No decoder surfaces left",
         ),
     ),
@@ -148,8 +149,10 @@ TABLE = (
 )
 
 
-# What a step on a GPU may say for itself: it concerns others than the GPU.
+# Failures of a step on a GPU that are not the GPU's.
 _NOT_THE_GPU = (GpuBusy, GpuFailed, ScratchFull, StorageUnavailable, ObjectMissing, Drained)
+# An "Input/output error" may be the disk's or a device's: it is the disk's when it came while reading.
+_READING = ("Error opening input", "Error during demuxing", "Stale file handle", "Transport endpoint is not connected")
 
 
 def has_no_device(said: str) -> bool:
@@ -164,6 +167,9 @@ def on_device(error: VlogError, *, decoded_there: bool) -> VlogError:
     second try costs as much as the first. What the CPU could not decode is the source's fault; what a device could
     not, may be the device's.
     """
+    by_encoder = error.detail.startswith(SAID_BY_ENCODER)
+    if isinstance(error, StorageUnavailable) and by_encoder and not any(words in error.detail for words in _READING):
+        return GpuFailed("The GPU did not encode this: input or output failed.", detail=error.detail)
     if isinstance(error, _NOT_THE_GPU) or (isinstance(error, SourceError) and not decoded_there):
         return error
     return GpuFailed(f"The GPU did not encode this: {error.sentence}", detail=error.detail)

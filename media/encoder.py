@@ -18,7 +18,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 import structlog
 
 from contracts.errors import EncoderCrashed, EncoderOutOfMemory, EncoderStalled, VlogError
-from media.diagnosis import diagnose
+from media.diagnosis import SAID_BY_ENCODER, diagnose
 from media.patience import Patience
 from media.progress import Progress, Reports
 
@@ -153,7 +153,7 @@ async def _buried(process: Process, stdout: asyncio.StreamReader, drained: async
 
 def _failure(argv: Sequence[str], code: int, tail: _Tail) -> VlogError:
     said = str(tail)
-    detail = f"exit code {code}: {os.path.basename(argv[0])}\n{said}"
+    detail = f"{SAID_BY_ENCODER} {code}: {os.path.basename(argv[0])}\n{said}"
     if tail.starved:
         return EncoderOutOfMemory("The encoder ran out of memory.", detail=detail)
     return diagnose(code, said, detail)

@@ -26,7 +26,7 @@ from media import commands, device_encoders, device_graphs, encoder, verify
 from media.boxes import canonical_init, read_init
 from media.devices import DEVICES, KNOWN, SESSIONS, VENDORS, Family, GpuEncoder
 from media.devices import device_encoder as _name
-from media.diagnosis import has_no_device
+from media.diagnosis import SAID_BY_ENCODER, has_no_device
 from media.tools import Toolbox
 
 TRIAL_S = 20.0  # a driver wakes a sleeping card in a few seconds; what takes longer hangs
@@ -106,7 +106,7 @@ async def detect(tools: Toolbox, *, wanted: Sequence[str] = (), device: str = ""
     if unknown := [name for name in wanted if name not in KNOWN]:
         usual = ", ".join(f"h264_{family}" for family in DEVICES)
         raise UnknownEncoder(f"VLOG_GPU_ENCODER: {', '.join(unknown)} is not known here; {usual} and the like are.")
-    names = wanted or tuple(name for name, (family, _) in KNOWN.items() if family in DEVICES)
+    names = wanted or tuple(name for name, (family, _) in KNOWN.items() if family in _worth_trying())
     with tempfile.TemporaryDirectory(prefix="vlog-gpu-") as folder:
         return await _Search(tools, Path(folder), device, trial_s).run(names)
 
@@ -207,6 +207,12 @@ class _Search:
         self._attempts.append(Attempt(name, build, device, said or "no answer"))
 
 
+def _worth_trying() -> tuple[Family, ...]:
+    """Name the families of this system; nobody needs to be told that Linux has no VideoToolbox."""
+    foreign = (Family.QSV, Family.VAAPI, Family.NVENC) if sys.platform == "darwin" else (Family.VIDEOTOOLBOX,)
+    return tuple(family for family in DEVICES if family not in foreign)
+
+
 def devices_of(family: Family, chosen: str = "", nodes: Path = _NODES) -> tuple[str, ...]:
     """Name the devices of a family that are worth a try; "" is the one that the driver chooses."""
     is_node = chosen.startswith("/")
@@ -286,5 +292,7 @@ def _check(made: Path) -> None:
 
 def _last_words(error: VlogError) -> str:
     """Give what helps: the first line that ffmpeg said, for the rest follows from it."""
-    lines = [line.strip() for line in error.detail.splitlines() if line.strip() and not line.startswith("exit code")]
+    lines = [
+        line.strip() for line in error.detail.splitlines() if line.strip() and not line.startswith(SAID_BY_ENCODER)
+    ]
     return (lines[0] if lines else error.sentence)[:300]

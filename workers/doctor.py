@@ -20,16 +20,19 @@ from runtime.settings import Settings, load_settings
 from runtime.temporal import connect
 from storage.opening import open_store
 from workers.capabilities import describe, missing
+from workers.gpu import examine_gpu
 
 Finding = dict[str, Any]
 NEIGHBOURS = ("postgres", "temporal", "storage")
 LOW_DISK_BYTES = 5 << 30
 PATIENCE_S = 5
+GPU_PATIENCE_S = 60  # a sleeping card, several devices, several builds
 
 
 async def examine(settings: Settings) -> dict[str, Finding]:
     """Check each part on its own; one that fails does not hide the others."""
     findings: dict[str, Finding] = {"ffmpeg": await _try(_ffmpeg, settings)}
+    findings["gpu"] = await _try(_gpu, settings, within_s=GPU_PATIENCE_S)
     try:
         joined = resolve(settings)
     except NotRunning as error:
@@ -43,9 +46,11 @@ async def examine(settings: Settings) -> dict[str, Finding]:
     return findings | {"settings": settings.shown()}
 
 
-async def _try(check: Callable[[Any], Awaitable[Finding]], subject: Any) -> Finding:
+async def _try(
+    check: Callable[[Any], Awaitable[Finding]], subject: Any, *, within_s: float = PATIENCE_S * 2
+) -> Finding:
     try:
-        async with asyncio.timeout(PATIENCE_S * 2):
+        async with asyncio.timeout(within_s):
             return {"ok": True} | await check(subject)
     except VlogError as error:
         return {"ok": False, "problem": error.sentence}
@@ -63,6 +68,10 @@ async def _ffmpeg(settings: Settings) -> Finding:
         "found": [describe(tool) for tool in box.tools],
         "missing": missing(box, settings.codecs),
     }
+
+
+async def _gpu(settings: Settings) -> Finding:
+    return await examine_gpu(settings, await find_tools(settings.ffmpeg), trial_s=PATIENCE_S * 2)
 
 
 async def _postgres(joined: Joined) -> Finding:

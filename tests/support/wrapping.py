@@ -16,6 +16,9 @@ while [ $left -gt 0 ]; do
     case $word in
     h264_nvenc) set -- "$@" libx264 ;;
     -preset) set -- "$@" -preset ultrafast; shift; left=$((left - 1)) ;;
+    -init_hw_device | -filter_hw_device | -hwaccel* | -extra_hw_frames) shift; left=$((left - 1)) ;;
+    -filter_complex)
+        set -- "$@" "$word" "$(printf %s "$1" | sed 's/scale_cuda=format=nv12:/scale=/')"; shift; left=$((left - 1)) ;;
     -tune | -rc | -cq | -b:v | -forced-idr | -no-scenecut | -b_ref_mode | -gpu) shift; left=$((left - 1)) ;;
     -g | -force_key_frames) [ "$keys" = no ] || set -- "$@" "$word" "$1"; shift; left=$((left - 1)) ;;
     *) set -- "$@" "$word" ;;
@@ -34,6 +37,7 @@ def wrapped(real: Ffmpeg, folder: Path, script: str, *encoders: str) -> Ffmpeg:
     return replace(real, ffmpeg=path, build=f"{real.build}-{folder.name}", encoders=real.encoders.union(encoders))
 
 
-def as_nvenc(real: Ffmpeg, folder: Path, before: str = "") -> Ffmpeg:
+def as_nvenc(real: Ffmpeg, folder: Path, before: str = "", *, decodes: bool = False) -> Ffmpeg:
     """Make a card of NVIDIA's out of x264; `keys=no` before makes one that sets keyframes where it likes."""
-    return wrapped(real, folder, before + _AS_NVENC, "h264_nvenc")
+    card = wrapped(real, folder, before + _AS_NVENC, "h264_nvenc")
+    return replace(card, filters=card.filters | {"scale_cuda"}) if decodes else card

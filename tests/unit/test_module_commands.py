@@ -40,12 +40,19 @@ def test_a_database_that_is_away_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.startswith("The database does not let us in") and len(done.stderr.splitlines()) == 1
 
 
+def test_a_worker_for_a_gpu_that_does_not_encode_says_what_it_tried(tmp_path: Path) -> None:
+    away = {"VLOG_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "VLOG_TEMPORAL_ADDRESS": "127.0.0.1:1"}
+    done = ask(tmp_path, "workers", "--pool", "gpu", VLOG_GPU_ENCODER="h264_nvenc", **away)
+    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
+    assert "No GPU of this machine encodes" in done.stdout + done.stderr and "h264_nvenc" in done.stdout + done.stderr
+
+
 def test_the_doctor_says_once_that_nothing_runs_and_bears_a_closed_pipe(tmp_path: Path) -> None:
     plain = ask(tmp_path, "workers.doctor")
     assert plain.returncode == 1 and plain.stdout.count("not running") == 1
     assert "BAD  postgres" not in plain.stdout and "ok   ffmpeg" in plain.stdout
     found = json.loads(ask(tmp_path, "workers.doctor", "--json", "--home", str(tmp_path / "x")).stdout)
-    assert found.keys() == {"ffmpeg", "postgres", "temporal", "storage", "disk", "settings"}
+    assert found.keys() == {"ffmpeg", "gpu", "postgres", "temporal", "storage", "disk", "settings"}
     assert not found["temporal"]["ok"] and str(tmp_path / "x") in found["temporal"]["problem"]
 
     reading, writing = os.pipe()

@@ -28,6 +28,7 @@ from tests.support.wrapping import as_nvenc, wrapped
 KEY = ObjectKey("uploads/1")
 NO_CUDA = "[h264_nvenc @ 0x56] Cannot load libcuda.so.1"
 NO_SESSION = "[h264_nvenc @ 0x56] OpenEncodeSessionEx failed: out of memory (10): (no details)"
+NO_SURFACES = "[h264 @ 0x1e8] No decoder surfaces left"
 NO_B_FRAMES = "[h264_nvenc @ 0x56] Max B-frames 2 exceed 0"
 
 
@@ -65,10 +66,13 @@ def without_segments(folder: Path) -> None:
 async def test_no_gpu_here_is_found_out_fast_and_each_family_is_named(tools: Toolbox) -> None:
     begun = time.monotonic()
     found = await detect(tools)
-    assert time.monotonic() - begun < 10
-    assert not found and not found.names and found.sessions == 0
+    took_s = time.monotonic() - begun
+    if found:
+        pytest.skip("a GPU encodes on this machine")
+    assert took_s < 10
+    assert not found.names and found.sessions == 0
     tried = " ".join(str(attempt) for attempt in found.attempts)
-    assert all(f"h264_{family}" in tried for family in ("nvenc", "qsv", "vaapi", "videotoolbox"))
+    assert all(f"h264_{family}" in tried for family in ("nvenc", "qsv", "vaapi")), "in order, each with its answer"
 
 
 async def test_an_encoder_that_is_named_is_tried_by_encoding_with_it(tools: Toolbox) -> None:
@@ -128,6 +132,29 @@ async def test_a_card_without_b_frames_is_told_so_and_then_encodes(
     assert [(one.way, one.decodes) for one in found.encoders] == [(1, frozenset())], "no scale_cuda, no decoding there"
     work = await prepare(tools, clips.get("short.mp4"), options)
     checked(work, await encoded(work, tmp_path, routed(work, "h264_nvenc"), found))
+
+
+async def test_what_a_card_decodes_stays_there_and_what_it_cannot_after_all_the_cpu_decodes_for_it(
+    tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions
+) -> None:
+    log = tmp_path / "log"
+    card = as_nvenc(tools.pick(), tmp_path / "card", f"echo \"$*\" >>'{log}'\n", decodes=True)
+    found = await detect(Toolbox((card,)))
+    assert found.shown()["decode"] == ["h264"] and found.shown()["scale"]
+    source = tmp_path / "tagged.mp4"
+    tags = ["-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709"]
+    clips.ffmpeg("-i", clips.get("land.mp4"), "-an", "-c:v", "libx264", "-preset", "ultrafast", *tags, source)
+    work = await prepare(tools, source, options)
+    log.write_text("")
+    made = await encoded(work, tmp_path / "there", routed(work, "h264_nvenc"), found)
+    there = checked(work, made)
+    assert [("-hwaccel cuda" in line, "scale_cuda=" in line) for line in log.read_text().splitlines()] == [(True, True)]
+
+    failing = as_nvenc(tools.pick(), tmp_path / "failing", refusing(NO_SURFACES, "-hwaccel"), decodes=True)
+    gpu = Gpu((replace(found.encoders[0], tool=failing),))
+    fed = await encoded(work, tmp_path / "fed", routed(work, "h264_nvenc"), gpu)
+    assert [one.samples for one in checked(work, fed)] == [one.samples for one in there]
+    assert (fed / INIT).read_bytes() == (made / INIT).read_bytes()
 
 
 async def test_a_card_that_sets_keyframes_where_it_likes_is_not_taken(tools: Toolbox, tmp_path: Path) -> None:
