@@ -128,6 +128,6 @@ def _marked(codec: Codec, grid: Grid) -> Options:
         case Codec.H264:
             return {"profile:v": "main"}
         case Codec.HEVC:
-            return {"x265-params": encoders.x265_params(grid) + ":ref=2"}
+            return {"x265-params": encoders.x265_params(grid) + ":ctu=16"}
         case Codec.AV1:
             return {"svtav1-params": "scd=0:film-grain=1"}

@@ -16,6 +16,8 @@ from activities.transcode import TranscodeSteps
 from contracts.errors import GpuBusy, GpuFailed, OutputIncomplete, SourceUnreadable, VlogError
 from contracts.ids import ObjectKey
 from contracts.layout import INIT, rendition_prefix
+from contracts.media import Rung
+from contracts.states import Codec
 from contracts.steps import TranscodeSpan
 from media.gpu import Gpu, UnknownEncoder, detect
 from media.planning import PlanOptions
@@ -225,3 +227,17 @@ async def test_a_rendition_for_another_kind_of_gpu_goes_back(
     work = await prepare(tools, clips.get("short.mp4"), options)
     with pytest.raises(GpuFailed, match="no encoder h264_vaapi"):
         await encoded(work, tmp_path, routed(work, "h264_vaapi"), stand_in)
+
+
+@pytest.mark.parametrize(("codec", "encoder"), [(Codec.HEVC, "libx265"), (Codec.AV1, "libsvtav1")])
+async def test_a_stand_in_of_any_codec_has_a_header_of_its_own(
+    tools: Toolbox, clips: Clips, tmp_path: Path, codec: Codec, encoder: str
+) -> None:
+    rung = Rung(name="144p", short_side=144, video_kbps=200, audio_kbps=64)
+    wanted = PlanOptions(ladder=(rung,), segment_seconds=1, preset="ultrafast", codecs=(Codec.H264, codec))
+    work = await prepare(tools, clips.get("short.mp4"), wanted)
+    found = await detect(tools, wanted=(encoder,))
+    by_gpu = await encoded(work, tmp_path / "gpu", routed(work, encoder), found)
+    by_cpu = await encoded(work, tmp_path / "cpu", work.span([f"144p-{codec}"]), Gpu())
+    checked(work, by_gpu)
+    assert (by_gpu / INIT).read_bytes() != (by_cpu / INIT).read_bytes()
