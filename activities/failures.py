@@ -11,14 +11,23 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from contracts.errors import SENTENCE_LIMIT, Drained, FailureKind, InternalTransient, ScratchFull, VlogError
-from contracts.steps import StepFailure
+from activities.pulse import pulsing
+from contracts.errors import (
+    SENTENCE_LIMIT,
+    Drained,
+    FailureKind,
+    InternalTransient,
+    ScratchFull,
+    VlogError,
+    WorkerBroken,
+)
+from contracts.steps import StepFailure, StepRequest
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +71,27 @@ def _named(error: BaseException) -> VlogError:
     return InternalTransient(f"Unexpected {type(error).__name__}.")
 
 
+class Health(Protocol):
+    """Who knows whether this worker can do its work at all."""
+
+    def went_well(self, queue: str) -> None: ...
+
+    async def is_ours(self, queue: str, error: VlogError, build: str) -> bool:
+        """Tell whether a step failed because of this worker, whatever it was given; `build` is the ffmpeg it used."""
+
+
 class FailureInterceptor(Interceptor):
     """One per worker process: translates failures, and hands running steps back when there is no time to drain."""
 
     def __init__(self, *, first_delay_s: float = FIRST_DELAY_S) -> None:
+        self.health: Health | None = None  # nobody: every failure is the step's own
         self._first_delay_s = first_delay_s
         self._running: dict[asyncio.Task[Any], str] = {}  # with the queue each came from
         self._stopping_now = False
         self._handing_back: dict[str, str] = {}  # queues that are served no more, and why
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        return _Translate(next, self, self._first_delay_s)
+        return _Translate(next, self, self.health, self._first_delay_s)
 
     def hand_back_now(self) -> None:
         """Stop every step at once; what it has stored stays, and the rest costs nobody an attempt."""
@@ -114,15 +133,16 @@ class FailureInterceptor(Interceptor):
 
 
 class _Translate(ActivityInboundInterceptor):
-    def __init__(self, next: ActivityInboundInterceptor, drain: FailureInterceptor, first_delay_s: float) -> None:
+    def __init__(
+        self, next: ActivityInboundInterceptor, drain: FailureInterceptor, health: Health | None, first_delay_s: float
+    ) -> None:
         super().__init__(next)
-        self._drain = drain
-        self._first_delay_s = first_delay_s
+        self._drain, self._health, self._first_delay_s = drain, health, first_delay_s
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         try:
             with self._drain.held():
-                return await self.next.execute_activity(input)
+                return await self._judged(input)
         except asyncio.CancelledError as error:
             why = self._drain.drained()
             if not why:
@@ -135,3 +155,24 @@ class _Translate(ActivityInboundInterceptor):
             if not isinstance(error, VlogError):
                 log.exception("unexpected error in step %s", activity.info().activity_type)
             raise translate(error, activity.info().attempt, self._first_delay_s) from error
+
+    async def _judged(self, input: ExecuteActivityInput) -> Any:
+        """Run the step; what fails because its worker is broken costs the video no attempt."""
+        queue = activity.info().task_queue
+        is_step = bool(input.args) and isinstance(input.args[0], StepRequest)
+        try:
+            result = await self.next.execute_activity(input)
+        except (ApplicationError, CancelledError):
+            raise
+        except Exception as error:
+            if self._health is None or not is_step:
+                raise
+            known = error if isinstance(error, VlogError) else _named(error)
+            async with pulsing():
+                ours = await self._health.is_ours(queue, known, getattr(input.args[0], "ffmpeg", ""))
+            if not ours:
+                raise
+            raise WorkerBroken(f"The worker is broken: {known.sentence}", detail=known.detail) from error
+        if self._health is not None and is_step:
+            self._health.went_well(queue)
+        return result

@@ -178,6 +178,14 @@ class Drained(VlogError):
     kind = FailureKind.LATER
 
 
+class WorkerBroken(VlogError):
+    """It is not the video: this worker fails at a video of its own. It sets itself aside, and another one goes on."""
+
+    code = "WORKER_BROKEN"
+    kind = FailureKind.LATER
+    retry_after_s = 1.0
+
+
 class BuildMissing(VlogError):
     """This worker has not got the ffmpeg that the work was begun with; another may, or it is planned anew."""
 

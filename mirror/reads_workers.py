@@ -45,6 +45,7 @@ async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
         select(slots)
         .where(
             Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
+            Worker.quarantined_at.is_(None),
             Worker.last_heartbeat > lately,
             slots > 0,
         )
@@ -52,3 +53,20 @@ async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     )
     each = tuple(found)
     return Capacity(workers=len(each), slots=sum(each), each=each)
+
+
+async def others_serve(s: AnySession, worker_id: str, pool: str, *, heard_within_s: float) -> bool:
+    """Tell whether somebody else was heard of lately who takes such work."""
+    lately = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, heard_within_s)
+    found = await s.execute(
+        select(Worker.id)
+        .where(
+            Worker.worker_id != worker_id,
+            Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
+            Worker.quarantined_at.is_(None),
+            Worker.last_heartbeat > lately,
+            Worker.capabilities["pools"].contains([pool]),
+        )
+        .limit(1)
+    )
+    return found.first() is not None

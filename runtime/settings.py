@@ -119,6 +119,7 @@ class Settings(BaseSettings):
     step_heartbeat_timeout_seconds: Seconds = 30.0
     worker_claim_duration_minutes: Minutes | None = None  # unset: a claim lasts as long as its heartbeat timeout
     worker_heartbeat_interval: Seconds = 30.0
+    quarantine_seconds: Seconds = 30.0  # before a worker that set itself aside tests itself; doubles to 20 times that
     worker_offline_threshold_minutes: Minutes = 5.0
     stale_job_check_interval: Seconds = 60.0
     max_retry_attempts: int = Field(default=3, ge=1)

@@ -9,6 +9,7 @@ import socket
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from temporalio.client import Client
 
@@ -29,8 +30,10 @@ from workers.build import Parts, build_worker
 from workers.gate import Gate
 from workers.gpu import capabilities, look_for_gpu
 from workers.machine import this_machine
+from workers.quarantine import Quarantine
 from workers.registering import keep_registered
 from workers.room import Room
+from workers.self_test import test_encode, test_gpu
 from workers.serving import Serving
 from workers.slots import all_slots, memory_for_steps
 
@@ -98,6 +101,19 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     recording = asyncio.create_task(recorder.run())
     serving = Serving(lambda pool: build_worker(client, pool, parts, failures), failures)
     gate = Gate(pools, serving)
+    quarantine = Quarantine(
+        database,
+        identity.worker_id,
+        pools,
+        gate.set_aside,
+        encode=partial(test_encode, parts),
+        encode_on_device=partial(test_gpu, parts),
+        first_wait_s=settings.quarantine_seconds,
+        heard_within_s=3 * settings.worker_heartbeat_interval,
+    )
+    failures.health = quarantine
+    await quarantine.recall()
+    testing = asyncio.create_task(quarantine.run())
     registering = asyncio.create_task(
         keep_registered(database, registration, recorder, settings.worker_heartbeat_interval, gate.heard)
     )
@@ -107,6 +123,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         await serving.run(stopping)
     finally:
         registering.cancel()
+        testing.cancel()
         scheduling.cancel()
         await recorder.close()
         recording.cancel()

@@ -21,6 +21,7 @@ DASHBOARD = """
 SERVICES = (
     "two_workers",
     "lone_service",
+    "gated_service",
     "slow_service",
     "service",
 )  # fixtures that start everything: seconds, and hundreds of MB
