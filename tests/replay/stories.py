@@ -21,18 +21,22 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
+from contracts.housekeeping import KeepHouse
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
 from contracts.states import JobKind, Tier
 from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
 from runtime.temporal_server import DYNAMIC_CONFIG
+from tests.replay.fake_chores import AWAY, BUSY, fake_chores
 from tests.replay.fake_steps import LONG, PLAN, FakeSteps
 from tests.replay.webhook_stories import WEBHOOK_STORIES, FakeReceiver, telling_webhook
 from workflows.encode_list import TranscodeList
+from workflows.housekeeping import Housekeeping
 from workflows.transcode_video import TranscodeVideo
 
 HISTORIES = Path(__file__).parent / "histories"
+HOUSE = "housekeeping"
 REQUEST = TranscodeRequest(
     video_id=VideoId(1), job_id=JobId(1), slug="x", source_key=ObjectKey("uploads/1.mp4"), max_attempts=2
 )
@@ -225,6 +229,26 @@ async def record() -> None:
                 await _keep(story, delivery)
 
 
+async def record_house() -> None:
+    """Record one run of Housekeeping, in which a chore fails."""
+    async with temporal_for_stories() as client:
+        house = Worker(
+            client,
+            task_queue=TaskQueue.ORCHESTRATE,
+            workflows=[Housekeeping],
+            activities=fake_chores(),
+            interceptors=[FailureInterceptor()],
+            disable_eager_activity_execution=True,
+        )
+        async with house:
+            handle = await client.start_workflow(
+                Housekeeping.run, KeepHouse(), id=HOUSE, task_queue=TaskQueue.ORCHESTRATE
+            )
+            kept = await handle.result()
+            assert (kept.done, list(kept.failed)) == ({BUSY: 2}, [AWAY])
+            await _keep(HOUSE, handle)
+
+
 async def _keep(story: str, handle: WorkflowHandle[Any, Any]) -> None:
     history = await handle.fetch_history()
     text = json.dumps(scrubbed(json.loads(history.to_json())), indent=1)
@@ -234,4 +258,5 @@ async def _keep(story: str, handle: WorkflowHandle[Any, Any]) -> None:
 
 if __name__ == "__main__":
     asyncio.run(record())
+    asyncio.run(record_house())
     os._exit(0)

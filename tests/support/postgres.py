@@ -1,5 +1,6 @@
 """A real Postgres for tests, from the binaries of a wheel. Nothing is synced to disk: it lives as long as the tests."""
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -77,6 +78,25 @@ class PostgresServer:
             self._process.send_signal(how)
             self._process.wait(timeout=30)
             self._process = None
+
+    def freeze(self) -> None:
+        """Let it hold every connection and answer nothing, as behind a cable that was cut."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
+    def _pids(self) -> list[int]:
+        assert self._process is not None
+        parents = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        # The server first: it must not start new ones while the others are stopped.
+        return [self._process.pid, *(pid for pid, parent in parents.items() if parent == self._process.pid)]
 
     def _wait_until_ready(self) -> None:
         ready = [str(_binaries() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]

@@ -204,3 +204,42 @@ async def test_steps_go_on_while_postgres_is_away_and_the_mirror_catches_up(tmp_
     finally:
         await database.close()
         server.stop()
+
+
+async def test_a_postgres_that_holds_its_connections_and_says_nothing_for_long_costs_no_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = PostgresServer(tmp_path)
+    server.create()
+    server.start()
+    patient = Database(server.url(), pool_size=2)  # for looking
+    # Minutes of it, with clocks that run faster: to connect, to get a connection of the pool, to be answered, to write.
+    monkeypatch.setattr("mirror.sessions.CONNECT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("mirror.sessions.COMMAND_TIMEOUT_S", 0.6)
+    monkeypatch.setattr("mirror.recorder.WRITE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("mirror.recorder.BACKOFF_S", (0.05, 0.2))
+    database = Database(server.url(), pool_size=2)
+    try:
+        await migrate(server.url())
+        video = await planned(patient)
+        transcode = claim(video, StepName.TRANSCODE)
+        async with recording(database) as recorder:
+            recorder.started(transcode)
+            await eventually(shows(patient, video, state="claimed"), within=15)
+            server.freeze()
+            for beats in range(12):  # six times as long as the pool waits for a connection
+                recorder.beat(transcode, encoded(min(3, beats), min(3, beats)))
+                await asyncio.sleep(0.3)
+            audio = claim(video, StepName.AUDIO, step_key="audio:0")
+            recorder.started(audio)
+            recorder.ended(audio, StepOutcome.COMPLETED)
+            server.thaw()
+            await eventually(shows(patient, video, state="claimed", progress_percent=70), within=20)
+            recorder.ended(transcode, StepOutcome.COMPLETED)
+            await eventually(shows(patient, video, state="unclaimed", progress_percent=93), within=20)
+        assert {"audio.done", "transcode.done"} <= set(await event_names(patient, video))
+    finally:
+        server.thaw()
+        await database.close()
+        await patient.close()
+        server.stop()
