@@ -22,6 +22,7 @@ from mirror.writes_hooks import Envelope
 BODY_LIMIT = 4096  # of an answer; the rest is not even read
 LONGEST_RETRY_AFTER_S = 24 * 3600.0
 GONE = 410
+ROOM_S = 1.0  # receivers that hang must not hold every slot of a pool that videos wait for
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
@@ -46,13 +47,16 @@ def headers_of(what: Envelope, body: bytes, now_s: float) -> dict[str, str]:
 
 
 class WebhookSteps:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, at_once: int = 1) -> None:
         self._database = database
+        self._room = asyncio.Semaphore(max(1, at_once))
         self._http: httpx.AsyncClient | None = None
 
     @activity.defn
     async def post_delivery(self, request: PostDelivery) -> Posted:
         """Post an event once, and say what came back.
+
+        At most `at_once` of a process's slots are spent on receivers.
 
         Safe to repeat: the receiver may get it again, under the same delivery id, and can tell.
         """
@@ -60,7 +64,15 @@ class WebhookSteps:
             what = await writes_hooks.envelope(session, request.delivery_id)
         if what is None:
             return Posted(outcome=Outcome.DROPPED, error="The webhook is gone or switched off.")
-        return await self._post(what)
+        try:
+            async with asyncio.timeout(ROOM_S):
+                await self._room.acquire()
+        except TimeoutError:
+            return Posted(outcome=Outcome.FAILED, error="Too many receivers kept us waiting; it is tried again.")
+        try:
+            return await self._post(what)
+        finally:
+            self._room.release()
 
     @activity.defn
     async def record_attempt(self, request: RecordAttempt) -> bool:

@@ -8,16 +8,19 @@ from fastapi import FastAPI
 from temporalio.client import Client
 
 from api import (
+    audit,
     commands,
     events,
     growing,
     health,
     jobs,
+    metrics,
     pages,
     playback,
     telling,
     uploading,
     videos,
+    webhooks,
     worker_api,
     workers,
 )
@@ -27,6 +30,7 @@ from api.cors import PlaybackCors
 from api.delivering import Deliverer
 from api.errors import install
 from api.live import Live
+from api.measuring import Measure, Measured
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
 from api.security import KnownHost
@@ -80,8 +84,23 @@ def create_app(
     app.state.visibility = playback.Visibility()
     app.state.growing = growing.Growing()
     app.state.live = live
+    app.state.measured = Measured()
+    app.state.watched = metrics.Watched()
     install(app)
-    for part in (pages, uploading, videos, jobs, events, workers, worker_api, health, playback):
+    for part in (
+        pages,
+        uploading,
+        videos,
+        jobs,
+        audit,
+        events,
+        workers,
+        worker_api,
+        webhooks,
+        health,
+        metrics,
+        playback,
+    ):
         app.include_router(part.router)
     app.include_router(commands.videos)
     app.include_router(commands.jobs)
@@ -91,4 +110,5 @@ def create_app(
     app.add_middleware(KnownHost, settings=settings)
     app.add_middleware(AnswerAfterBody)
     app.add_middleware(PlaybackCors)
+    app.add_middleware(Measure, measured=app.state.measured)
     return app

@@ -43,12 +43,12 @@ async def _counts(database: Database, silence_s: float) -> HealthCounts:
         return await reads.health_counts(session, worker_silence_s=silence_s)
 
 
-async def queue_depth(temporal: Client) -> int:
-    """Count the steps that wait for an encoder."""
+async def queue_depth(temporal: Client, queue: TaskQueue = TaskQueue.CPU) -> int:
+    """Count the steps that wait in a queue; by default for an encoder."""
     answer = await temporal.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=temporal.namespace,
-            task_queue=QueueName(name=TaskQueue.CPU),
+            task_queue=QueueName(name=queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
             report_stats=True,
         ),

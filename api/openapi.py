@@ -14,6 +14,7 @@ TAGS = [
         "description": "Who encodes: register one and give it a key, see what each does, disable, enable or revoke it.",
     },
     {"name": "events", "description": "What happens, as server-sent events."},
+    {"name": "webhooks", "description": "Who is told of what, and what became of every telling."},
     {"name": "playback", "description": "HLS and DASH, public."},
     {"name": "health", "description": "Is it alive, and are its neighbours?"},
 ]

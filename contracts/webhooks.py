@@ -25,7 +25,12 @@ EVENTS = (
     "worker.registered",
     "worker.stopped",
     "worker.offline",
+    "worker.online",
     "worker.quarantined",
+    "worker.disabled",
+    "worker.enabled",
+    "worker.revoked",
+    "worker.deleted",
 )
 
 
@@ -54,7 +59,10 @@ _WORKERS = {
     "worker.offline": Alert.WORKER_OFFLINE,
     "worker.quarantined": Alert.WORKER_QUARANTINED,
 }
-_SAME = frozenset({"video.playable", "video.deleted", "video.restored", "video.purged"})
+_SAME = frozenset(
+    {"video.playable", "video.deleted", "video.restored", "video.purged"}
+    | {"worker.online", "worker.disabled", "worker.enabled", "worker.revoked", "worker.deleted"}
+)
 _LOST = frozenset({"requeued:stale", "step.lost"})
 # Lines of the event log that somebody outside may want to hear of.
 HEARD_OF = frozenset({"job.created", "job.succeeded", "job.failed", "job.cancelled"}) | _SAME | _LOST | _WORKERS.keys()

@@ -10,6 +10,7 @@ from datetime import timedelta
 from sqlalchemy import delete, func, or_, select, update
 
 from mirror.chores_workers import seconds
+from mirror.counting import count_before_purge
 from mirror.events import Event, add_event
 from mirror.locking import database_now
 from mirror.marks import move_on, place_of
@@ -69,6 +70,7 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     if ends and await database_now(s) - max(ends) < timedelta(seconds=grace_s):
         return None
     rows: list[str] = []
+    await count_before_purge(s, video_id)
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
     newest = max(int(job.output.removeprefix("r")) for job in jobs)

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Interval, delete, func, literal, select, u
 
 from contracts.states import EventLevel, WorkerStatus, WorkerType
 from mirror.commands import Refused
+from mirror.counting import count_before_forgetting
 from mirror.events import TOPIC_WORKERS, Event, add_event, notify
 from mirror.locking import database_now
 from mirror.sessions import WriteSession
@@ -116,6 +117,7 @@ async def forget(s: WriteSession, worker_id: str, actor: str | None, *, alive_s:
     if not left and await _heard_within(s, worker, alive_s) and not await _has_keys(s, worker):
         raise Refused("WORKER_ALIVE", "This worker still runs and would register itself again: stop it first.")
     await _tell(s, worker, "worker.deleted", "was deleted", actor, EventLevel.WARNING)
+    await count_before_forgetting(s, worker_id)
     await s.execute(delete(Worker).where(Worker.id == worker.id))
     return True
 

@@ -30,13 +30,14 @@ from mirror.tables_around import (
     WorkerApiKey,
 )
 from mirror.tables_hooks import Webhook, WebhookDelivery
-from mirror.tables_house import Mark
+from mirror.tables_house import EventCountRow, Mark
 from mirror.tables_steps import JobEvent, JobStep
 from mirror.words import SegmentFormat, SpriteStatus, StreamingFormat, ThumbnailSource
 
 __all__ = [
     "AudioRenditionRow",
     "Base",
+    "EventCountRow",
     "Job",
     "JobEvent",
     "JobStep",

@@ -36,6 +36,10 @@ class Worker(Base):
     quarantined_at: Mapped[datetime | None]
     version: Mapped[str | None] = mapped_column(String(100))
     revoked_at: Mapped[datetime | None]  # shut out by a person; all its keys, if it has any, are revoked too
+    # Counted by the worker itself, written with its next sign of life; see /metrics.
+    heartbeats: Mapped[int] = mapped_column(server_default="0")
+    heartbeat_failures: Mapped[int] = mapped_column(server_default="0")
+    acquire_conflicts: Mapped[int] = mapped_column(server_default="0")
 
 
 class WorkerApiKey(Base):

@@ -54,7 +54,9 @@ async def record_attempt(s: WriteSession, told: RecordAttempt) -> bool:
     if webhook_id is None:
         return False
     # The webhook first, as a delete of it would: its deliveries go after it.
-    hook = (await s.execute(select(Webhook).where(Webhook.id == webhook_id).with_for_update())).scalar_one_or_none()
+    # Without its key: events that are being committed hold on to that, and must not wait.
+    mine = select(Webhook).where(Webhook.id == webhook_id).with_for_update(key_share=True)
+    hook = (await s.execute(mine)).scalar_one_or_none()
     locked = select(WebhookDelivery).where(WebhookDelivery.id == told.delivery_id).with_for_update()
     row = (await s.execute(locked)).scalar_one_or_none()
     if hook is None or row is None:

@@ -71,6 +71,11 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
     row = next((step for step in siblings if (step.generation, step.attempt) == mine), None)
     if any((step.generation, step.attempt) > mine for step in siblings):
         await _tell_late(s, row, news)
+        if news.end is None or news.end.outcome is not StepOutcome.PARTIAL:  # what was handed back was lost to nobody
+            conflicts = Worker.acquire_conflicts + 1
+            await s.execute(
+                update(Worker).where(Worker.worker_id == worker.worker_id).values(acquire_conflicts=conflicts)
+            )
         return False
     # A row that somebody else declared lost is taken back by its worker; one that ended is closed.
     if row is not None and row.finished_at is not None and row.outcome is not StepOutcome.LOST:

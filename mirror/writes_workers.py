@@ -65,9 +65,9 @@ async def register_worker(s: WriteSession, registration: WorkerRegistration) -> 
     return standing_of(status, revoked_at)
 
 
-async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus) -> WorkerStanding:
-    """Take a worker's sign of life and tell it how it stands."""
-    beaten = await take_beat(s, worker_id, status)
+async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus, *, failed: int = 0) -> WorkerStanding:
+    """Take a worker's sign of life and tell it how it stands; `failed` ones before it could not be written."""
+    beaten = await take_beat(s, worker_id, status, {"heartbeat_failures": Worker.heartbeat_failures + failed})
     return beaten.standing if beaten is not None else WorkerStanding.UNKNOWN
 
 
@@ -94,7 +94,12 @@ async def take_beat(
         update(Worker)
         .where(Worker.id == before.id)
         # Not now(): the transaction may have waited for the lock, and a beat must not look older than it is.
-        .values(last_heartbeat=func.clock_timestamp(), status=unless_disabled(said), **dict(changes or {}))
+        .values(
+            last_heartbeat=func.clock_timestamp(),
+            status=unless_disabled(said),
+            heartbeats=Worker.heartbeats + 1,
+            **dict(changes or {}),
+        )
         .returning(Worker.status, Worker.revoked_at, Worker.current_job_id, Worker.last_heartbeat)
         .execution_options(synchronize_session=False)
     )

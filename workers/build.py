@@ -93,7 +93,8 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 SubtitleSteps(store, tools).make_subtitles,
                 VerifySteps(store).verify,
                 ManifestSteps(store).write_manifests,
-                WebhookSteps(parts.database).post_delivery,
+                # One slot is left to videos, however many receivers hang.
+                WebhookSteps(parts.database, at_once=parts.slots.get(pool, 2) - 1).post_delivery,
             )
         case Pool.ORCHESTRATE:
             ending = EndingSteps(parts.database)

@@ -6,6 +6,7 @@ from typing import Any
 from temporalio.client import Client
 
 from activities.chores.claims import ClaimsChore
+from activities.chores.counting import CountingChore
 from activities.chores.deliveries import DeliveriesChore
 from activities.chores.drift import DriftChore
 from activities.chores.outputs import OutputsChore
@@ -40,4 +41,5 @@ def chores(client: Client, settings: Settings, database: Database, store: Store)
         UploadsChore(database, store).remove_expired_uploads,
         OutputsChore(database, store, grace_s=settings.old_rendition_grace_seconds).remove_outputs,
         PurgingChore(database, store, retention_s=retention_s).purge_videos,
+        CountingChore(database).count_events,
     ]

@@ -23,16 +23,20 @@ async def keep_registered(
     heard: Callable[[WorkerStanding], None],
 ) -> None:
     """Register, then heartbeat for ever; a Postgres that is away only delays it, and changes no standing."""
-    registered = False
+    registered, failed = False, 0
     while True:
         try:
             async with database.write() as session:
                 if registered:
-                    standing = await writes.worker_heartbeat(session, registration.worker_id, recorder.status)
+                    standing = await writes.worker_heartbeat(
+                        session, registration.worker_id, recorder.status, failed=failed
+                    )
                 else:
                     standing = await writes.register_worker(session, registration)
+            failed = 0 if registered else failed
             registered = standing is not WorkerStanding.UNKNOWN
             heard(standing)
         except Exception as error:
+            failed += 1
             log.warning("worker heartbeat not written: %s", error)
         await asyncio.sleep(every_s if registered else AGAIN_S)

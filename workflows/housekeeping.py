@@ -13,6 +13,7 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.chores.claims import ClaimsChore
+    from activities.chores.counting import CountingChore
     from activities.chores.deliveries import DeliveriesChore
     from activities.chores.drift import DriftChore
     from activities.chores.outputs import OutputsChore
@@ -35,6 +36,7 @@ CHORES: tuple[Callable[[Any, KeepHouse], Awaitable[ChoreDone]], ...] = (
     UploadsChore.remove_expired_uploads,
     OutputsChore.remove_outputs,
     PurgingChore.purge_videos,
+    CountingChore.count_events,
 )
 # Each works in batches that take a second; the next run goes on. A minute means that a neighbour is away.
 LIMIT = timedelta(seconds=60)

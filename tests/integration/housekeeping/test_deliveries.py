@@ -1,5 +1,6 @@
 """What happened reaches whoever asked to hear of it: once if all goes well, and in the end if it does not."""
 
+import asyncio
 import hashlib
 import hmac
 import time
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.worker import Worker
 
+from activities import webhooks
 from activities.chores.deliveries import DeliveriesChore
 from activities.failures import FailureInterceptor
 from activities.webhooks import WebhookSteps
@@ -18,9 +20,9 @@ from contracts.errors import CANCELLED, RETRIES_EXHAUSTED
 from contracts.housekeeping import KeepHouse
 from contracts.queues import TaskQueue
 from contracts.steps import FailJob, Finalize
-from contracts.webhooks import USUAL_ALERTS
+from contracts.webhooks import USUAL_ALERTS, PostDelivery
 from mirror import writes
-from mirror.deliveries import DeliveryOutbox
+from mirror.deliveries import DeliveryOutbox, release
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo
 from mirror.writes_hooks import add_webhook, delete_webhook, keep_alert_hook, redeliver
@@ -306,6 +308,27 @@ async def test_what_temporal_forgot_is_started_again_and_what_it_ended_silently_
     assert (await DeliveriesChore(database, outbox).carry_deliveries(KeepHouse())).count == 2
     assert await deliveries(database) == []
     assert [got.headers["x-vlog-delivery-id"] for got in receiver.got] == [str(first["uid"])]
+
+
+async def test_receivers_that_hang_never_hold_every_slot(
+    database: Database, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "ROOM_S", 0.1)
+    receiver.hang = True
+    await hook(database, receiver.url, timeout_seconds=1)
+    for _ in range(2):
+        await upload(database)
+    async with database.write() as s:
+        await release(s, limit=10)
+    steps = WebhookSteps(database, at_once=1)
+    asked = [PostDelivery(delivery_id=each["id"], attempt=1) for each in await deliveries(database)]
+    posted = await asyncio.gather(*(steps.post_delivery(ask) for ask in asked))
+    assert sorted(str(each.error) for each in posted) == [
+        "No answer within 1 s.",
+        "Too many receivers kept us waiting; it is tried again.",
+    ]
+    receiver.hang = False
+    assert (await steps.post_delivery(asked[1])).status == 200
 
 
 async def told_of(database: Database) -> list[str]:

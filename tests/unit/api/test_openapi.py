@@ -52,6 +52,17 @@ async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> Non
         ("delete", "/api/workers/{worker_id}/keys/{key_id}"),
         ("get", "/api/events/progress"),
         ("get", "/api/events/workers"),
+        ("get", "/api/events"),
+        ("post", "/api/webhooks"),
+        ("get", "/api/webhooks"),
+        ("get", "/api/webhooks/{webhook_id}"),
+        ("patch", "/api/webhooks/{webhook_id}"),
+        ("delete", "/api/webhooks/{webhook_id}"),
+        ("post", "/api/webhooks/{webhook_id}/test"),
+        ("get", "/api/webhooks/{webhook_id}/deliveries"),
+        ("get", "/api/webhooks/{webhook_id}/deliveries/{delivery_id}"),
+        ("post", "/api/webhooks/{webhook_id}/deliveries/{delivery_id}/retry"),
+        ("get", "/metrics"),
         ("get", "/health"),
         ("get", "/api/health"),
         ("get", "/videos/{slug}/{path}"),
@@ -67,11 +78,11 @@ async def test_every_answer_has_an_example(schema: dict[str, Any]) -> None:
 
 
 async def test_every_example_fits_its_model() -> None:
-    from api import schemas, schemas_events, schemas_jobs, schemas_report, schemas_workers
+    from api import schemas, schemas_events, schemas_jobs, schemas_report, schemas_webhooks, schemas_workers
 
     models = [
         model
-        for module in (schemas, schemas_events, schemas_jobs, schemas_report, schemas_workers)
+        for module in (schemas, schemas_events, schemas_jobs, schemas_report, schemas_webhooks, schemas_workers)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
     ]
