@@ -21,7 +21,7 @@ from contracts.states import Codec
 from media import choosing, colour, rates, tone
 from media.alternatives import choose_alternatives, rungs_of
 from media.pinning import pin_alternatives, pin_tracks, who_makes_what
-from media.spans import choose_lists, choose_spans
+from media.spans import choose_lists, choose_spans, choose_window
 from media.tools import Toolbox
 from media.tracks import audio_notes, plan_audio, plan_subtitles
 from media.weights import at_once, slots_taken
@@ -77,7 +77,7 @@ def make_plan(
         subtitles=subtitles,
         spans=spans,
         lists=choose_lists((*made, *others), spans, grid, capacity, share=options.share_decode),
-        window=max(4, 2 * capacity.slots),
+        window=choose_window(capacity),
         encoding=encoding,
         ffmpeg=choosing.for_pictures(tools, facts, grid, encoding, tool).build,
     )

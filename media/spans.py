@@ -12,6 +12,10 @@ from contracts.media import Capacity, Grid, PlannedRendition, Span
 SHORT_S = 90.0  # on a lone worker, below this a video is one span
 LONG_S = 120.0  # above this the lowest rung runs ahead, so that the video plays early
 LEAST_SEGMENTS = 2  # a span costs a process and a seek: it must be worth them
+# Six events of a workflow's history each, of which Temporal takes fifty thousand; and it lets two thousand steps of one
+# workflow wait at a time. However long the film and however many the workers, a list stays far below both.
+MOST_SPANS = 1000
+MOST_AT_ONCE = 500
 
 
 def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float) -> tuple[Span, ...]:
@@ -24,8 +28,13 @@ def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float) -> tuple[S
     # A multiple of the slots, so that the last round is as full as the first …
     wanted = -(-wanted // capacity.slots) * capacity.slots
     # … unless the spans would become too short for that.
-    count = max(1, min(wanted, grid.segments // LEAST_SEGMENTS))
+    count = max(1, min(wanted, grid.segments // LEAST_SEGMENTS, MOST_SPANS))
     return evenly(grid.segments, count)
+
+
+def choose_window(capacity: Capacity) -> int:
+    """Say how many steps of a list wait at a time: enough that no slot does."""
+    return min(max(4, 2 * capacity.slots), MOST_AT_ONCE)
 
 
 def evenly(segments: int, count: int) -> tuple[Span, ...]:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
-from media.spans import choose_lists, choose_spans
+from media.spans import MOST_AT_ONCE, MOST_SPANS, choose_lists, choose_spans, choose_window
 
 RUNGS = tuple(
     PlannedRendition(quality=f"{side}p", width=side * 16 // 9 // 2 * 2, height=side, video_kbps=1000)
@@ -64,3 +64,13 @@ def test_idle_workers_or_a_setting_make_lists_of_one_lowest_first() -> None:
 def test_three_hours_stay_a_few_hundred_steps() -> None:
     spans = choose_spans(grid(3 * 3600), Capacity(workers=4, slots=8), 120)
     assert 80 <= len(spans) <= 120
+
+
+def test_a_day_of_film_on_a_thousand_workers_stays_within_what_a_workflow_may_hold() -> None:
+    """Fifty thousand events of history, two thousand steps that wait: beyond either Temporal ends the workflow."""
+    assert MOST_SPANS * 6 < 50_000 / 5 and MOST_AT_ONCE <= 2000 / 4
+    for many in (Capacity(), Capacity(workers=1000, slots=32_000)):
+        spans = choose_spans(grid(24 * 3600, 2), many, 4)
+        assert len(spans) == MOST_SPANS
+        assert sum(span.segments for span in spans) == grid(24 * 3600, 2).segments
+        assert choose_window(many) <= MOST_AT_ONCE
