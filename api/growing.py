@@ -127,7 +127,7 @@ class _Watched:
     async def _write_master(self, store: Store, job: GrowingJob) -> str | None:
         # The lowest first: a rung that was counted before it would look like a laggard.
         rungs = [await self._rung(store, job, planned) for planned in reversed(job.plan.renditions)][::-1]
-        tracks = [await self._track(store, job, planned) for planned in job.plan.audio]
+        tracks = [await self._track(store, job, planned) for planned in job.sounds]
         texts = await self._stored_texts(store, job)
         return growing_master(job.plan.grid, rungs, tracks, video_prefix(self._slug), texts)
 

@@ -216,6 +216,15 @@ class TranscodeSpan(StepRequest):
         return self.span
 
 
+def generation_in(step_key: str, quality: str) -> int:
+    """Read out of a transcode step's key which generation of a quality it makes."""
+    for name in step_key.rpartition(":")[2].split(","):
+        made, _, generation = name.partition(".")
+        if made == quality and generation.isdecimal():
+            return int(generation)
+    return 0
+
+
 class EncodeList(Message):
     """Ask for every span of a list of qualities; on long videos a child workflow's input."""
 

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome
+from contracts.steps import generation_in
 from mirror.tables import Job, JobStep, QualityProgressRow
 
 ORDER = {step: place for place, step in enumerate(StepName)}
@@ -105,9 +107,14 @@ def picture_job(
     )
 
 
-def picture_quality(row: QualityProgressRow, steps: Sequence[JobStep], done: Done = NOTHING_DONE) -> QualityPicture:
-    """Derive one quality from the newest attempts that encode it; several spans add up."""
-    mine = [step for step in steps if step.step is StepName.TRANSCODE and row.quality in step.qualities]
+def picture_quality(
+    row: QualityProgressRow, steps: Sequence[JobStep], done: Done = NOTHING_DONE, generation: int = 0
+) -> QualityPicture:
+    """Derive one quality from the newest attempts that encode it; several spans add up.
+
+    Only steps of its present generation count: what was made before it started anew is not used.
+    """
+    mine = [step for step in steps if encodes(step, row.quality, generation)]
     finished = done.qualities.get(row.quality)
     if not (mine or finished) or row.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
         return QualityPicture(row.status, row.segments_completed, row.progress_percent, row.error_message)
@@ -118,7 +125,7 @@ def picture_quality(row: QualityProgressRow, steps: Sequence[JobStep], done: Don
         before = spans.get(step.first_segment or 0, (0, 0.0))
         whole = step.segments or row.segments_total or 0
         spans[step.first_segment or 0] = (max(before[0], segments), max(before[1], percent * whole / 100))
-    stored = sum(segments for segments, _ in spans.values())
+    stored = int(_covered({first: segments for first, (segments, _) in spans.items()}))
     total = row.segments_total or 0
     if total and stored >= total:
         return QualityPicture(QualityStatus.COMPLETED, total, 100, None)
@@ -130,13 +137,37 @@ def picture_quality(row: QualityProgressRow, steps: Sequence[JobStep], done: Don
     status = QualityStatus.IN_PROGRESS if running else QualityStatus.PENDING
     if last is not None and failed and not running and not last.will_retry:
         status = QualityStatus.FAILED
-    percent = int(100 * sum(part for _, part in spans.values()) / total) if total else 0
+    made = _covered({first: part for first, (_, part) in spans.items()})
+    percent = int(100 * made / total) if total else 0
     return QualityPicture(
         status=status,
         segments_completed=max(row.segments_completed, min(stored, total)),
         percent=max(row.progress_percent, min(99, percent)),
         error_message=last.error_message if last is not None and failed and not running else None,
     )
+
+
+def encodes(step: JobStep, quality: str, generation: int = 0) -> bool:
+    """Tell whether a step makes this generation of a quality."""
+    if step.step is not StepName.TRANSCODE or quality not in step.qualities:
+        return False
+    return generation_in(step.step_key, quality) == generation
+
+
+def generations(plan: Mapping[str, Any] | None) -> dict[str, int]:
+    """Say of which generation each quality, and each sound as `audio_0`, is by a job's plan as it is stored."""
+    known = plan or {}
+    found = {rendition["quality"]: rendition.get("generation", 0) for rendition in known.get("renditions", ())}
+    return found | {f"audio_{each['track']}": each.get("generation", 0) for each in known.get("audio", ())}
+
+
+def _covered(spans: Mapping[int, float]) -> float:
+    """Count what spans hold together. A job that Temporal had forgotten is cut anew: old and new ones overlap."""
+    covered, reach = 0.0, 0.0
+    for first, length in sorted(spans.items()):
+        covered += max(0.0, first + length - max(first, reach))
+        reach = max(reach, first + length)
+    return covered
 
 
 def _finished(step: JobStep) -> tuple[float, str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from contracts.media import TranscodePlan
 from contracts.states import StepName, StepOutcome
-from mirror.deriving import NOTHING_DONE, Done, span_progress
+from mirror.deriving import NOTHING_DONE, Done, encodes, span_progress
 from mirror.tables import JobStep
 
 LEAD_S = 30.0  # enough to outlast a lost worker, or a slow stretch
@@ -16,7 +16,8 @@ def is_playable(plan: TranscodePlan, steps: Sequence[JobStep], done: Done = NOTH
     """Judge by the newest attempts of a job's steps."""
     grid = plan.grid
     lowest = plan.lowest.quality
-    segments, speed = _lead([s for s in steps if s.step is StepName.TRANSCODE], lowest, done.spans(lowest))
+    encoding = [step for step in steps if encodes(step, lowest, plan.lowest.generation)]
+    segments, speed = _lead(encoding, lowest, done.spans(lowest))
     if segments < 1:
         return False
     there_s = grid.seconds(min(segments * grid.segment_frames, grid.frames))
@@ -25,15 +26,18 @@ def is_playable(plan: TranscodePlan, steps: Sequence[JobStep], done: Done = NOTH
     # Sound that has the same lead keeps it: it is encoded many times faster than it plays.
     needed_s = min(there_s, LEAD_S)
     sounds = {step.step_key: step for step in steps if step.step is StepName.AUDIO}
-    return all(_reaches(sounds.get(f"audio:{audio.track}"), needed_s, grid.duration_s) for audio in plan.audio)
+    return all(
+        _reaches(sound := sounds.get(f"audio:{audio.track}"), needed_s, grid.duration_s)
+        or (not audio.default and _is_given_up(sound))  # the video does without it
+        for audio in plan.audio
+    )
 
 
 def _lead(steps: Sequence[JobStep], quality: str, finished: Mapping[int, int]) -> tuple[int, float]:
     """Count one quality's segments from the start without a gap, and say how fast the next ones come."""
     spans: dict[int, list[JobStep]] = defaultdict(list)
     for step in steps:
-        if quality in step.qualities:
-            spans[step.first_segment or 0].append(step)  # a batch that was split leaves several for one span
+        spans[step.first_segment or 0].append(step)  # a batch that was split leaves several for one span
     there = 0
     while True:
         if there in finished:
@@ -54,3 +58,7 @@ def _reaches(sound: JobStep | None, needed_s: float, duration_s: float) -> bool:
     if sound is None:
         return False
     return sound.outcome is StepOutcome.COMPLETED or sound.percent * duration_s >= 100 * needed_s
+
+
+def _is_given_up(sound: JobStep | None) -> bool:
+    return sound is not None and sound.outcome is StepOutcome.FAILED and not sound.will_retry

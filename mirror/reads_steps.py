@@ -4,7 +4,9 @@ A film of three hours has a thousand steps, and every heartbeat of each of them 
 by Postgres; rows are read only of what is not.
 """
 
-from sqlalchemy import ARRAY, Integer, Subquery, Text, and_, column, func, select, true
+from collections.abc import Mapping
+
+from sqlalchemy import ARRAY, Integer, Subquery, Text, and_, cast, column, func, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from contracts.ids import JobId
@@ -29,13 +31,19 @@ async def open_steps(s: AnySession, job_id: JobId | int, *, but: str) -> list[Jo
     return list((await s.execute(query)).scalars())
 
 
-async def done_spans(s: AnySession, job_id: JobId | int, *, but: str) -> Done:
-    """Add up the spans that are done, leaving out one step."""
+async def done_spans(
+    s: AnySession, job_id: JobId | int, *, but: str, generations: Mapping[str, int] | None = None
+) -> Done:
+    """Add up the spans that are done, leaving out one step, and what was made before a quality started anew."""
     newest = _newest(job_id, but)
     quality = func.jsonb_array_elements_text(newest.c.qualities).table_valued(column("name", Text)).lateral("quality")
+    # As `generation_in` reads it.
+    told = func.substring(newest.c.step_key, func.concat("[:,]", quality.c.name, "[.]([0-9]+)(?:,|$)"))
+    made = cast(func.coalesce(told, "0"), Integer).label("made")
     query = (
         select(
             quality.c.name,
+            made,
             func.array_agg(newest.c.first_segment, type_=_INTEGERS).label("firsts"),
             func.array_agg(newest.c.segments, type_=_INTEGERS).label("lengths"),
             func.max(newest.c.started_at).label("started_at"),
@@ -44,14 +52,21 @@ async def done_spans(s: AnySession, job_id: JobId | int, *, but: str) -> Done:
         .select_from(newest)
         .join(quality, true())
         .where(newest.c.is_done)
-        .group_by(quality.c.name)
+        .group_by(quality.c.name, made.name)
     )
+    current = generations or {}
     return Done(
         {
-            row.name: DoneQuality(dict(zip(row.firsts, row.lengths, strict=True)), row.started_at, row.finished_at)
+            row.name: DoneQuality(_longest(row.firsts, row.lengths), row.started_at, row.finished_at)
             for row in await s.execute(query)
+            if row.made == current.get(row.name, 0)
         }
     )
+
+
+def _longest(firsts: list[int], lengths: list[int]) -> dict[int, int]:
+    """Keep the longest span of those that begin together: a job that was forgotten is cut anew."""
+    return dict(sorted(zip(firsts, lengths, strict=True)))
 
 
 def _newest(job_id: JobId | int, but: str) -> Subquery:
@@ -64,7 +79,7 @@ def _newest(job_id: JobId | int, but: str) -> Subquery:
     )
     shown = JobStep.qualities, JobStep.first_segment, JobStep.segments, JobStep.started_at, JobStep.finished_at
     return (
-        select(JobStep.id, is_done.label("is_done"), *shown)
+        select(JobStep.id, JobStep.step_key, is_done.label("is_done"), *shown)
         .ext(distinct_on(JobStep.step_key))
         .where(JobStep.job_id == job_id, JobStep.step_key != but)
         .order_by(JobStep.step_key, JobStep.generation.desc(), JobStep.attempt.desc())

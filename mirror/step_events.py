@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from contracts.errors import Drained, GpuBusy, ScratchFull, WorkerBroken, WorkerFull
+from contracts.errors import BuildMissing, Drained, GpuBusy, ScratchFull, WorkerBroken, WorkerFull
 from contracts.states import EventLevel, StepOutcome
 from contracts.steps import MissingRendition
 from mirror.events import Event
 from mirror.tables import JobStep
 
 # Codes that mean "not now", not "broken": they cost no attempt.
-LATER_CODES = frozenset({GpuBusy.code, ScratchFull.code, WorkerFull.code, Drained.code, WorkerBroken.code})
+LATER_CODES = frozenset(
+    {GpuBusy.code, ScratchFull.code, WorkerFull.code, Drained.code, BuildMissing.code, WorkerBroken.code}
+)
 
 
 def quality_event(event: str, job_id: int, quality: str) -> Event:

@@ -10,6 +10,7 @@ from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, Tran
 from contracts.states import QualityStatus
 from contracts.steps import VerifiedRenditions
 from mirror.cleaning import clean, jsonable
+from mirror.deriving import generations
 from mirror.locking import lock_job
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
@@ -46,8 +47,17 @@ async def put_facts(s: WriteSession, job: Job, facts: SourceFacts) -> None:
 
 
 async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
-    """Write the plan; the job is locked."""
-    job.plan = jsonable(plan)
+    """Write the plan; the job is locked.
+
+    A quality of a newer generation than before starts anew, and its row with it: nothing made before is used. The
+    job's own percent does not go back.
+    """
+    written = jsonable(plan)
+    before, now = generations(job.plan), generations(written)
+    if any(before.get(name, 0) > generation for name, generation in now.items()):
+        return  # told late: a newer plan is there
+    anew = [name for name, generation in now.items() if generation > before.get(name, generation)]
+    job.plan = written
     rows: list[dict[str, Any]] = [
         {
             "job_id": job.id,
@@ -66,6 +76,17 @@ async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
         # A repeated plan is the same plan; what has been encoded since is not taken back.
         plan_only = {name: put.excluded[name] for name in ("segments_total", "width", "height")}
         await s.execute(put.on_conflict_do_update(constraint="uq_job_quality", set_=plan_only))
+    await s.execute(
+        update(QualityProgressRow)
+        .where(QualityProgressRow.job_id == job.id, QualityProgressRow.quality.in_(anew))
+        .values(
+            status=QualityStatus.PENDING,
+            segments_completed=0,
+            progress_percent=0,
+            completed_at=None,
+            error_message=None,
+        )
+    )
 
 
 async def record_renditions(

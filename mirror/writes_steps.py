@@ -14,7 +14,16 @@ from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome
 from contracts.steps import StepProgress
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim, WorkerIdentity
 from mirror.cleaning import clean, jsonable, sentence, tail
-from mirror.deriving import NOTHING_DONE, Done, JobPicture, latest_attempts, picture_job, picture_quality
+from mirror.deriving import (
+    NOTHING_DONE,
+    Done,
+    JobPicture,
+    QualityPicture,
+    generations,
+    latest_attempts,
+    picture_job,
+    picture_quality,
+)
 from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
 from mirror.locking import database_now, lock_job
 from mirror.playable import is_playable
@@ -206,7 +215,7 @@ def _update_row(row: JobStep, news: StepNews, now: datetime) -> None:
 async def _record_job(s: WriteSession, job: Job, row: JobStep, now: datetime) -> list[Event]:
     """Let one step's news change the rows of job, qualities and video."""
     attempts = [*await open_steps(s, job.id, but=row.step_key), row]
-    done = await done_spans(s, job.id, but=row.step_key)
+    done = await done_spans(s, job.id, but=row.step_key, generations=generations(job.plan))
     events: list[Event] = []
     if job.started_at is None:
         job.started_at = row.started_at
@@ -228,8 +237,9 @@ async def redraw(
     found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
     qualities = found.scalars().all()
     events: list[Event] = []
+    current = generations(job.plan)
     for quality in qualities:
-        events += _apply_quality(quality, steps, done, now)
+        events += _apply_quality(quality, picture_quality(quality, steps, done, current.get(quality.quality, 0)), now)
     picture = picture_job(job, steps, qualities, done)
     job.progress_percent = picture.percent
     job.attempt_number = picture.attempt_number
@@ -259,8 +269,7 @@ async def _announce_playable(
     return [playable_event(job.id)] if first.first() is not None else []
 
 
-def _apply_quality(quality: QualityProgressRow, steps: list[JobStep], done: Done, now: datetime) -> list[Event]:
-    picture = picture_quality(quality, steps, done)
+def _apply_quality(quality: QualityProgressRow, picture: QualityPicture, now: datetime) -> list[Event]:
     if picture.status is quality.status and picture.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
         return []
     events = []

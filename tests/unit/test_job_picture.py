@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from contracts.states import QualityStatus, StepName, StepOutcome
+from contracts.steps import generation_in
 from mirror.deriving import latest_attempts, picture_job, picture_quality
 from mirror.slugs import free_slug, slug_of
 from mirror.tables import Job, JobStep, QualityProgressRow
@@ -125,3 +126,32 @@ def test_slugs_need_no_escaping_anywhere() -> None:
     assert slug_of("日本語") == "video"
     assert len(slug_of("x" * 10_000)) <= 80
     assert free_slug("a", {"a", "a-2"}) == "a-3"
+
+
+def test_what_was_made_before_a_quality_started_anew_does_not_count() -> None:
+    old = span(0, 4, 4, StepOutcome.COMPLETED)
+    assert picture_quality(quality("360p"), [old]).status is QualityStatus.COMPLETED
+    waiting = picture_quality(quality("360p"), [old], generation=1)
+    assert (waiting.status, waiting.segments_completed) == (QualityStatus.PENDING, 0)
+    anew = span(0, 4, 1, step_key="transcode:0+4:1080p,360p.1")
+    begun = picture_quality(quality("360p"), [old, anew], generation=1)
+    assert (begun.status, begun.segments_completed, begun.percent) == (QualityStatus.IN_PROGRESS, 1, 25)
+
+
+def test_spans_that_were_cut_anew_count_each_segment_once() -> None:
+    """A job that Temporal had forgotten starts again, perhaps for more workers than it was cut for before."""
+    before = span(1, 2, 2, StepOutcome.COMPLETED)
+    after = [span(0, 2, 1), span(2, 2, 1)]
+    picture = picture_quality(quality("360p"), [before, *after])
+    assert (picture.status, picture.segments_completed, picture.percent) == (QualityStatus.IN_PROGRESS, 3, 75)
+
+
+def test_the_generation_of_a_quality_is_read_out_of_its_step() -> None:
+    for key, name, generation in [
+        ("transcode:0+4:720p.2,360p", "720p", 2),
+        ("transcode:0+4:720p.2,360p", "360p", 0),
+        ("transcode:0+4:1720p.3,720p.1,360p-av1.12", "720p", 1),
+        ("transcode:0+4:1720p.3,720p.1,360p-av1.12", "360p-av1", 12),
+        ("transcode:0+4:1720p.3,720p.1,360p-av1.12", "360p", 0),
+    ]:
+        assert generation_in(key, name) == generation

@@ -20,7 +20,9 @@ def plan(seconds: int = 120, tracks: int = 1) -> TranscodePlan:
             PlannedRendition(quality="720p", width=1280, height=720, video_kbps=2500),
             PlannedRendition(quality="360p", width=640, height=360, video_kbps=600),
         ),
-        audio=tuple(PlannedAudio(track=track, stream=track + 1, kbps=96) for track in range(tracks)),
+        audio=tuple(
+            PlannedAudio(track=track, stream=track + 1, kbps=96, default=track == 0) for track in range(tracks)
+        ),
         spans=(Span(first_segment=0, segments=grid.segments),),
     )
 
@@ -102,3 +104,23 @@ def test_every_track_counts_and_a_silent_video_waits_for_none() -> None:
     assert not is_playable(plan(tracks=2), [span(0, 20, 10), HEARD])
     assert is_playable(plan(tracks=2), [span(0, 20, 10), HEARD, sound(30, track=1)])
     assert is_playable(plan(tracks=0), [span(0, 20, 10)])
+
+
+def test_a_track_that_failed_for_good_is_not_waited_for_unless_it_is_the_default() -> None:
+    begun = span(0, 20, 10)
+    failed = sound(10, StepOutcome.FAILED, track=1)
+    assert is_playable(plan(tracks=2), [begun, HEARD, failed])
+    again = sound(10, StepOutcome.FAILED, track=1)
+    again.will_retry = True
+    assert not is_playable(plan(tracks=2), [begun, HEARD, again])
+    assert not is_playable(plan(tracks=2), [begun, sound(10, StepOutcome.FAILED), sound(100, COMPLETED, track=1)])
+
+
+def test_a_lowest_rung_that_started_anew_is_counted_anew() -> None:
+    anew = plan().model_copy(
+        update={"renditions": tuple(r.model_copy(update={"generation": 1}) for r in plan().renditions)}
+    )
+    old = span(0, 20, 20, COMPLETED, step_key="transcode:0+20:720p,360p")
+    assert is_playable(plan(), [old, HEARD])
+    assert not is_playable(anew, [old, HEARD])
+    assert is_playable(anew, [old, span(0, 20, 5, step_key="transcode:0+20:720p.1,360p.1"), HEARD])

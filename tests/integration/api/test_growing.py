@@ -356,3 +356,32 @@ async def test_the_stream_is_announced_when_it_is_playable(stage: Stage) -> None
     assert (video["stream_url"], video["dash_url"]) == ("/videos/clip/master.m3u8", None)
     await stage.api.change("UPDATE videos SET status = 'failed'")
     assert (await stage.api.http.get(address)).json()["stream_url"] is None
+
+
+async def test_a_second_sound_that_failed_for_good_holds_nothing_back(stage: Stage) -> None:
+    plan = stage.encoded.work.plan
+    second = plan.audio[0].model_copy(update={"track": 1, "name": "Second", "default": False})
+    [job] = await stage.api.rows("SELECT video_id FROM transcoding_jobs WHERE id = :id", id=stage.job_id)
+    async with stage.api.database.write() as session:
+        two = plan.model_copy(update={"audio": (plan.audio[0].model_copy(update={"default": True}), second)})
+        await writes.record_plan(session, JobId(stage.job_id), job["video_id"], two)
+    stage.store("144p", INIT, segment_name(0))
+    stage.store_sound(1)
+    assert await stage.status("master.m3u8") == 404, "the second sound may still come"
+
+    async def fails(attempt: int, *, will_retry: bool) -> None:
+        await stage.api.change(
+            "INSERT INTO job_steps (job_id, step, step_key, qualities, generation, attempt, tries, started_at,"
+            " heartbeat_at, claim_expires_at, finished_at, outcome, will_retry, percent, progress)"
+            " VALUES (:job, 'audio', 'audio:1', '[]', 0, :attempt, :attempt, now(), now(), now(), now(), 'failed',"
+            " :again, 0, '{}')",
+            job=stage.job_id,
+            attempt=attempt,
+            again=will_retry,
+        )
+
+    await fails(1, will_retry=True)
+    assert await stage.status("master.m3u8") == 404, "it is tried again"
+    await fails(2, will_retry=False)
+    master = await stage.read("master.m3u8")
+    assert "r1/audio_0/playlist.m3u8" in master and "r1/audio_1/" not in master

@@ -11,6 +11,7 @@ from sqlalchemy import text
 from contracts.media import FrameRate, SourceFacts, VideoFacts
 from contracts.states import StepName, StepOutcome, WorkerStanding, WorkerStatus
 from mirror import reads, writes
+from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from mirror.writes import WorkerRegistration
 from mirror.writes_steps import StepEnd, StepNews, WorkerLoad, record_step
@@ -237,3 +238,52 @@ async def test_listeners_hear_of_a_change_when_it_is_committed(database: Databas
         assert heard == 2 * [{"topic": "transcode_progress", "id": video.video_id}]
     finally:
         await listener.close()
+
+
+async def test_a_rendition_that_starts_anew_is_not_called_completed_meanwhile(database: Database) -> None:
+    video = await planned(database)
+    await tell(database, claim(video, StepName.TRANSCODE), encoded(4, 4), end=COMPLETED)
+    percent = (await job_row(database, video))["progress_percent"]
+    query = """
+        SELECT quality, status, segments_completed, progress_percent, completed_at IS NOT NULL AS is_done
+        FROM quality_progress WHERE job_id = :id AND status <> 'skipped' ORDER BY quality
+    """
+    whole = {"status": "completed", "segments_completed": 4, "progress_percent": 100, "is_done": True}
+    small, large = await rows_of(database, query, id=video.job_id)
+    assert small == {"quality": "360p", **whole} and large == {"quality": "720p", **whole}
+
+    # The check found that 720p is not whole.
+    raised = tuple(r.model_copy(update={"generation": r.quality == "720p"}) for r in PLAN.renditions)
+    anew = PLAN.model_copy(update={"renditions": raised})
+    async with database.write() as s:
+        await writes.record_plan(s, video.job_id, video.video_id, anew)
+    nothing = {"status": "pending", "segments_completed": 0, "progress_percent": 0, "is_done": False}
+    assert await rows_of(database, query, id=video.job_id) == [small, {"quality": "720p", **nothing}]
+    again = claim(video, StepName.TRANSCODE, step_key="transcode:0+4:720p.1", qualities=("720p",))
+    await tell(database, again, encoded(1, 0))
+    begun = {"status": "in_progress", "segments_completed": 1, "progress_percent": 25, "is_done": False}
+    assert await rows_of(database, query, id=video.job_id) == [small, {"quality": "720p", **begun}]
+    assert (await job_row(database, video))["progress_percent"] == percent, "the job's own never goes back"
+    # The first plan, told late by a worker that Postgres had not heard for a while, changes nothing.
+    async with database.write() as s:
+        await writes.record_plan(s, video.job_id, video.video_id, PLAN)
+    assert (await job_row(database, video))["plan"]["renditions"][0]["generation"] == 1
+    await tell(database, again, encoded(4, 0), end=COMPLETED)
+    assert await rows_of(database, query, id=video.job_id) == [small, large]
+
+
+async def test_a_worker_that_lacks_the_ffmpeg_costs_no_try_and_breaks_no_quality(database: Database) -> None:
+    video = await planned(database)
+    await register(database)
+    recorder = StepRecorder(database, WORKER)
+    work = claim(video, StepName.TRANSCODE, generation=0)
+    recorder.started(work)
+    recorder.ended(work, FAILED, code="BUILD_MISSING", sentence="This worker has no such ffmpeg.")
+    recorder.started(claim(video, StepName.TRANSCODE, generation=1))
+    await recorder.close()
+    steps = await rows_of(database, "SELECT generation, outcome, tries FROM job_steps ORDER BY generation")
+    assert [tuple(step.values()) for step in steps] == [(0, "partial", 1), (1, "running", 1)]
+    assert (await job_row(database, video))["attempt_number"] == 1
+    statuses = await rows_of(database, "SELECT status FROM quality_progress WHERE quality <> '1080p'")
+    assert {each["status"] for each in statuses} == {"in_progress"}
+    assert "job.retry_later" in await event_names(database, video)
