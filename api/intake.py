@@ -16,7 +16,7 @@ from api.fields import Details, clean_filename, extension_of, title_from
 from api.parts import Parts
 from contracts.errors import SourceEmpty
 from contracts.ids import JobId, ObjectKey, VideoId
-from contracts.layout import source_key
+from contracts.layout import source_key, video_prefix
 from contracts.states import VideoStatus
 from contracts.steps import TranscodeRequest
 from mirror import reads, writes
@@ -121,7 +121,7 @@ class Intake:
                 if attempt and (video := await self._recorded(new)):
                     return video
                 async with self._parts.database.write() as session:
-                    return await writes.create_video(session, new)
+                    return await writes.create_video(session, new, self._is_used)
             except Exception as error:
                 if not is_database_away(error):
                     await self._parts.store.delete(new.source_key)
@@ -129,6 +129,10 @@ class Intake:
                 log.warning("database_unavailable_at_intake", video_id=new.video_id, error=type(error).__name__)
         # The bytes stay: a commit whose answer was lost may have named them.
         raise database_away()
+
+    async def _is_used(self, slug: str) -> bool:
+        """Tell whether a video's streams lie under this slug: those of one that the database has lost."""
+        return bool(await self._parts.store.folders(video_prefix(slug)))
 
     async def _recorded(self, new: NewVideo) -> CreatedVideo | None:
         """Ask whether a commit whose answer was lost went through after all."""

@@ -1,5 +1,6 @@
 """A video comes in: its row, its first job and the first line of its story, in one transaction."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from mirror.sessions import AnySession, WriteSession
 from mirror.slugs import free_slug, slug_of
 from mirror.tables import Job, Video
 from mirror.words import Command
+
+IsUsed = Callable[[str], Awaitable[bool]]
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,13 @@ async def next_video_id(s: WriteSession) -> VideoId:
     return VideoId((await s.execute(text("SELECT nextval('videos_id_seq')"))).scalar_one())
 
 
-async def create_video(s: WriteSession, new: NewVideo) -> CreatedVideo:
-    """Create a video and its job; with a known idempotency key, repeat the first answer."""
-    slug = await _insert_video(s, new)
+async def create_video(s: WriteSession, new: NewVideo, is_used: IsUsed | None = None) -> CreatedVideo:
+    """Create a video and its job; with a known idempotency key, repeat the first answer.
+
+    `is_used` tells of a slug whether something lies in storage under it: then it was a video's that this database has
+    lost, and what a new one found there would count as its own.
+    """
+    slug = await _insert_video(s, new, is_used)
     if slug is None:
         repeated = await idempotent(s, new.idempotency_key or "")
         if repeated is None:
@@ -78,7 +85,7 @@ async def create_video(s: WriteSession, new: NewVideo) -> CreatedVideo:
     return CreatedVideo(new.video_id, job_id, slug, VideoStatus.PENDING, request)
 
 
-async def _insert_video(s: WriteSession, new: NewVideo) -> str | None:
+async def _insert_video(s: WriteSession, new: NewVideo, is_used: IsUsed | None) -> str | None:
     """Insert under the first free slug; None when this id or idempotency key is taken."""
     base = slug_of(new.title)
     row = {
@@ -92,10 +99,14 @@ async def _insert_video(s: WriteSession, new: NewVideo) -> str | None:
         "tier": new.tier,
         "idempotency_key": new.idempotency_key,
     }
+    used: set[str] = set()
     while True:
         like = Video.slug.like(f"{base}-%")
         taken = set((await s.execute(select(Video.slug).where(or_(Video.slug == base, like)))).scalars())
-        slug = free_slug(base, taken)
+        slug = free_slug(base, taken | used)
+        if is_used is not None and await is_used(slug):
+            used.add(slug)
+            continue
         added = await s.execute(insert(Video).values(slug=slug, **row).on_conflict_do_nothing().returning(Video.id))
         if added.scalar_one_or_none() is not None:
             return slug

@@ -261,3 +261,18 @@ async def test_a_number_whose_source_is_stored_is_passed_over(lonely_api: Api) -
     new = answer.json()["video_id"]
     assert new > last + 5
     assert api.files() == {**kept, f"uploads/{new}.mp4": VIDEO}
+
+
+async def test_a_slug_under_which_streams_are_stored_is_passed_over(lonely_api: Api) -> None:
+    """The database was lost, the storage was not: segments that lie there would count as the new video's own."""
+    api = lonely_api
+    for slug in ("film", "film-2"):
+        (api.root / "videos" / slug / "r1/360p").mkdir(parents=True)
+        (api.root / "videos" / slug / "r1/360p/seg_00000.m4s").write_bytes(b"of another film")
+    slugs = []
+    for _ in range(2):
+        answer = await api.http.put("/api/videos", params={"filename": "film.mp4"}, content=VIDEO)
+        assert answer.status_code == 201, answer.text
+        slugs.append(answer.json()["slug"])
+    assert slugs == ["film-3", "film-4"]
+    assert [row["slug"] for row in await api.rows("SELECT slug FROM videos ORDER BY id")] == slugs
