@@ -64,9 +64,9 @@ def storyboard(plan: TranscodePlan) -> Promise:
     return Promise(TaskQueue.CPU, limit_s=1300 + 4 * plan.grid.duration_s)
 
 
-def audio(plan: TranscodePlan, turn: Turn = Turn.REST) -> Promise:
-    """AAC runs at many times real time; half of real time means something is wrong."""
-    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s, turn=turn)
+def audio(plan: TranscodePlan, size_bytes: int, turn: Turn = Turn.REST) -> Promise:
+    """AAC runs at many times real time; half of real time means something is wrong. The whole file is read for it."""
+    return Promise(TaskQueue.CPU, limit_s=600 + 2 * plan.grid.duration_s + size_bytes / 5e6, turn=turn)
 
 
 def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int, turn: Turn = Turn.REST) -> Promise:

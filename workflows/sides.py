@@ -40,8 +40,9 @@ async def audio(steps: Steps, job: TranscodeRequest, number: int, facts: SourceF
             ffmpeg=track.ffmpeg,
         )
         summary = f"sound: {track.name} ({track.language})"
+        promise = options.audio(plan, job.source_size_bytes, turn)
         try:
-            return await steps.run(AudioSteps.encode_audio, request, options.audio(plan, turn), summary)
+            return await steps.run(AudioSteps.encode_audio, request, promise, summary)
         except ActivityError as error:
             if reason(error).code != BuildMissing.code or moves >= options.MOVES:
                 raise

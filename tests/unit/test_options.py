@@ -34,8 +34,14 @@ def test_a_transcode_may_take_longer_the_longer_and_the_larger_it_is() -> None:
 def test_no_film_is_too_long() -> None:
     # At a picture a second, thirty times slower than it plays, a day of 2160p still ends in time.
     assert limit_s(24, HIGH) > 30 * 24 * 3600
-    for promise in (options.audio, options.storyboard):
-        assert promise(plan(24)).limit_s > 24 * 3600
+    for promise in (options.audio(plan(24), 0), options.storyboard(plan(24))):
+        assert promise.limit_s > 24 * 3600
+
+
+def test_sound_has_time_to_be_read_out_of_a_huge_file() -> None:
+    """An hour of 8K from a studio has half a terabyte; a slow disk gives 5 MB a second."""
+    half_a_terabyte = 500 * 10**9
+    assert options.audio(plan(1), half_a_terabyte).limit_s > half_a_terabyte / 5e6
 
 
 def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
@@ -49,5 +55,5 @@ def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
 
 
 def test_sound_has_a_turn_beside_the_picture_so_that_neither_owners_nor_videos_lose_theirs_to_it() -> None:
-    sound = options.turn(options.audio(plan(1), Turn.SOUND), "ana", Tier.HOBBY)
+    sound = options.turn(options.audio(plan(1), 0, Turn.SOUND), "ana", Tier.HOBBY)
     assert (sound.fairness_key, sound.fairness_weight) == ("ana/sound", 1000)
