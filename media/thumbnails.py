@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import EncoderCrashed, OutputIncomplete, SourceUnreadable
+from contracts.errors import EncoderCrashed, EncoderStalled, OutputIncomplete, SourceUnreadable
 from contracts.steps import MakeThumbnail
 from media import encoder, picture_commands
 from media.pictures import Gray, Look, best, look_at
@@ -65,6 +65,8 @@ async def _candidates(
             await encoder.output_of(argv, timeout_s=TIME_LIMIT_S, memory_bytes=memory_bytes)
         except (EncoderCrashed, SourceUnreadable):
             continue  # a broken place in the file; the others may be whole
+        except EncoderStalled:
+            return  # later places of a source that cannot seek take longer still
         pixels = await asyncio.to_thread(_read, look)
         if len(pixels) == width * height and picture.is_file() and picture.stat().st_size:
             seen = await asyncio.to_thread(look_at, Gray(width, height, pixels))

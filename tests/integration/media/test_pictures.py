@@ -11,13 +11,14 @@ from contracts.errors import OutputIncomplete, SourceUnreadable
 from contracts.ids import ObjectKey
 from contracts.layout import STORYBOARD, THUMBNAIL, sheet_name
 from contracts.steps import MadeStoryboard, MadeThumbnail, MakeStoryboard
-from media import encoder
+from media import encoder, thumbnails
 from media.pictures import Gray, Look, look_at
 from media.planning import PlanOptions
 from media.tools import Toolbox
 from storage.local import LocalStore
 from tests.support.clips import X264, Clips
 from tests.support.encoding import IDS, PREFIX, Work, prepare
+from tests.support.wrapping import wrapped
 
 KEY = ObjectKey("uploads/1")
 CUE = re.compile(r"--> (\d+):(\d\d):(\d\d\.\d{3})\n(\S+)#xywh=(\d+),(\d+),(\d+),(\d+)")
@@ -151,6 +152,21 @@ async def test_a_clip_whose_only_keyframe_is_black_is_looked_into(
     work, made, stored = await pictured(tools, fading, tmp_path / "store", options)
     assert work.facts.video.keyframe_gap_s > 2.9
     assert made.at_s > 0.5 and look_at(await gray(tools, stored)).shows_something
+
+
+async def test_places_that_take_too_long_to_reach_leave_the_first_picture(
+    tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in hours of a source that cannot seek: it is read from its start up to each of them."""
+    slow = wrapped(
+        tools.pick(encoders=("mjpeg",)),
+        tmp_path / "slow",
+        'case " $* " in *" -ss "*) exec sleep 60 ;; esac\nexec "$real" "$@"',
+    )
+    monkeypatch.setattr(thumbnails, "TIME_LIMIT_S", 1.0)
+    work = await prepare(tools, clips.get("land.mp4"), options)
+    taken = await thumbnails.take_thumbnail(slow, clips.get("land.mp4"), tmp_path, work.thumbnail())
+    assert taken.at_s == 0.0 and taken.look.shows_something
 
 
 # --- the storyboard -------------------------------------------------------------------------------------------------
