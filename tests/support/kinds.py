@@ -78,11 +78,21 @@ def interlaced(charts: Charts, first: str) -> Path:
     return charts.make(f"interlaced_{scan}.mp4", *coded, rate="50", numbers=range(100), pictures=weave)
 
 
-def variable(charts: Charts, name: str, seconds: list[float], last_ms: int = 1) -> Path:
-    """Give picture n of the chart the n-th time, in milliseconds."""
+def variable(charts: Charts, name: str, seconds: list[float], last_ms: int = 1, *, group: int = 250) -> Path:
+    """Give picture n of the chart the n-th time, in milliseconds; every `group` of them begins with a keyframe."""
     times = "+".join(f"eq(N,{n})*{round(second * 1000)}" for n, second in enumerate(seconds))
     timing = f"settb=1/1000,setpts='{times}'"
-    codec = [*X264, "-fps_mode", "passthrough", "-enc_time_base", "1:1000", "-video_track_timescale", "1000"]
+    codec = [
+        *X264,
+        "-g",
+        str(group),
+        "-fps_mode",
+        "passthrough",
+        "-enc_time_base",
+        "1:1000",
+        "-video_track_timescale",
+        "1000",
+    ]
     codec += ["-bsf:v", f"setts=duration={last_ms}"]
     return charts.make(name, *codec, rate="1000", numbers=range(len(seconds)), pictures=f"{yuv()},{timing}")
 

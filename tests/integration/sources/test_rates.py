@@ -66,6 +66,27 @@ async def test_a_span_of_interlaced_video_begins_at_its_own_field(charts: Charts
     assert out.numbers == list(range(50, 100))
 
 
+async def test_a_span_begins_with_the_picture_that_is_shown_there_also_in_a_gap_of_a_variable_rate(
+    charts: Charts, judge: Judge
+) -> None:
+    # Nothing new from 1.6 to 2.3 and from 2.7 to 3.2 s: the seams at 2 and 3 s lie in the middle of it.
+    seconds = [n / 30 for n in range(120) if not (48 <= n < 69 or 81 <= n < 96)]
+    source = variable(charts, "seams.mp4", seconds, group=8)
+    whole = await judge(source)
+    assert whole.facts.video.variable_rate and whole.plan.grid.segments == 4
+    for segment in (2, 3):
+        part = await judge(source, first_segment=segment)
+        assert part.numbers == whole.numbers[segment * whole.plan.grid.segment_frames :]
+
+
+async def test_a_last_segment_of_one_picture_is_a_span_like_any_other(charts: Charts, judge: Judge) -> None:
+    source = charts.make("one_over.mp4", *X264_B, rate="30000/1001", numbers=range(91))
+    for segment in (0, 2, 3):
+        out = await judge(source, first_segment=segment)
+        assert (out.plan.grid.segment_frames, out.plan.grid.segments) == (30, 4)
+        assert out.numbers == list(range(30 * segment, 91))
+
+
 async def test_whole_pictures_in_an_interlaced_stream_stay_whole(charts: Charts, judge: Judge) -> None:
     """A broadcast goes from the studio to a film: from then on each picture says that it is whole."""
     coded = [*X264, "-bf", "0", "-flags", "+ildct+ilme", "-x264-params", "tff=1"]
