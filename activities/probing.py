@@ -5,13 +5,15 @@ from collections.abc import Awaitable, Callable
 from temporalio import activity
 
 from activities.pulse import pulsing
-from contracts.media import Capacity, SourceFacts, TranscodePlan
+from contracts.ids import JobId
+from contracts.media import Capacity, IdleGpu, SourceFacts, TranscodePlan
 from contracts.steps import MakePlan, Probe
 from media.continuing import continued
 from media.limits import Limits
 from media.pinning import pin_anew
 from media.planning import PlanOptions, make_plan
 from media.probe import probe
+from media.routing import descended, routed
 from media.tools import Toolbox
 from storage.store import Store
 
@@ -24,9 +26,11 @@ class ProbeSteps:
         options: PlanOptions,
         capacity: Callable[[], Awaitable[Capacity]],
         limits: Limits | None = None,
+        gpus: Callable[[JobId], Awaitable[tuple[IdleGpu, ...]]] | None = None,
     ) -> None:
         self._store, self._tools, self._options, self._capacity = store, tools, options, capacity
         self._limits = limits or Limits()
+        self._gpus = gpus
 
     @activity.defn
     async def probe(self, request: Probe) -> SourceFacts:
@@ -45,6 +49,20 @@ class ProbeSteps:
         tomorrow cannot change what a running video has already promised.
         """
         if request.again and request.continues is not None:
-            return pin_anew(request.continues, request.facts, self._tools, request.pending, request.anew)
+            return await self._planned_again(request, request.continues)
         plan = make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
-        return continued(plan, request, frozenset(tool.build for tool in self._tools.tools))
+        gpus = await self._idle_gpus(request)
+        plan = continued(plan, request, frozenset(tool.build for tool in self._tools.tools), gpus)
+        begun = {r.quality for r in request.continues.renditions} if request.continues and request.same_output else ()
+        # What comes after these looks for a GPU when it is its turn.
+        return routed(plan, gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
+
+    async def _planned_again(self, request: MakePlan, before: TranscodePlan) -> TranscodePlan:
+        if request.routes:
+            return routed(before, await self._idle_gpus(request), request.routes)
+        lost = request.descends
+        anew = (*request.anew, *((lost.name,) if lost else ()))
+        return descended(before, pin_anew(before, request.facts, self._tools, request.pending, anew), lost)
+
+    async def _idle_gpus(self, request: MakePlan) -> tuple[IdleGpu, ...]:
+        return await self._gpus(request.job_id) if self._gpus else ()

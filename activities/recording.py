@@ -16,6 +16,7 @@ from temporalio.worker import (
 )
 
 from contracts.media import SourceFacts, TranscodePlan
+from contracts.queues import TaskQueue
 from contracts.remux_steps import RemuxedSource
 from contracts.states import StepOutcome
 from contracts.steps import StepFailure, StepProgress, StepRequest
@@ -60,7 +61,9 @@ class _Recorded(ActivityInboundInterceptor):
                 code=failure.code if failure else error.type,
                 sentence=failure.sentence if failure else error.message,
                 detail=failure.detail if failure else None,
-                will_retry=not error.non_retryable and not claim.is_last and not _is_given_up(error),
+                # Whatever a GPU cannot do is done all the same.
+                will_retry=claim.queue == TaskQueue.GPU
+                or (not error.non_retryable and not claim.is_last and not _is_given_up(error)),
             )
             raise
         finally:

@@ -129,6 +129,8 @@ class DecidedRendition(Answer):
     height: int
     codec: Text = "h264"
     encoder: Text = ""
+    gpu: bool = Field(default=False, description="A GPU encodes it")
+    descended: Text = Field(default="", description="Why no GPU encodes it although one was to")
     bitrate: int = Field(validation_alias="video_kbps", description="kbit/s, the cap")
     ffmpeg: Text = Field(default="", description="The build that makes it, and no other")
 
@@ -159,7 +161,10 @@ class Decided(Answer):
     def of(cls, plan: Facts, *, hdr: bool) -> Self:
         grid, encoding, pinned = plan["grid"], plan.get("encoding", {}), plan.get("ffmpeg", "")
         rate = grid["frame_rate"]
-        renditions = [{**one, "ffmpeg": one.get("ffmpeg") or pinned} for one in plan.get("renditions", ())]
+        renditions = [
+            {**one, "ffmpeg": one.get("ffmpeg") or ("" if one.get("gpu") else pinned)}
+            for one in plan.get("renditions", ())
+        ]
         return cls.model_validate(
             {
                 **{name: plan[name] for name in ("skipped", "audio", "subtitles", "notes") if name in plan},

@@ -204,6 +204,7 @@ CANCELLED = "CANCELLED"
 TERMINATED = "TERMINATED"  # by hand, in Temporal: the workflow could not write its end
 WORKFLOW_TIMED_OUT = "WORKFLOW_TIMED_OUT"
 WORKFLOW_FAILED = "WORKFLOW_FAILED"
+GPU_NOT_TAKEN = "GPU_NOT_TAKEN"  # no GPU worker began a step in time
 JOB_ENDED = "JOB_ENDED"  # a command that came too late
 
 SENTENCE_LIMIT = 500  # what `last_error` and `error_message` hold

@@ -168,6 +168,13 @@ class Capacity(Message):
     each: tuple[int, ...] = ()  # the slots of every one; empty: of one worker
 
 
+class IdleGpu(Message):
+    """A worker with a GPU that has room now, and what it can encode there."""
+
+    slots: int  # free ones
+    encoders: dict[Codec, str]  # codec: the encoder of its device
+
+
 class ToneMap(StrEnum):
     NONE = "none"
     ZSCALE = "zscale"
@@ -188,6 +195,7 @@ class PlannedRendition(Message):
     # knows which of its ffmpegs reaches the device.
     ffmpeg: str = ""
     generation: int = 0  # raised when the rendition starts anew; its folder changes with it
+    descended: str = ""  # why it is no longer a GPU's, in a sentence for people
 
     @property
     def is_alternative(self) -> bool:
@@ -241,6 +249,7 @@ class TranscodePlan(Message):
     spans: tuple[Span, ...]
     lists: tuple[tuple[str, ...], ...] = ()  # qualities that share one decode, the earliest wanted first
     window: int = 4  # steps of one list that are scheduled at a time
+    gpu_start_s: float = 60.0  # a GPU begins a step within this time, or the CPU makes the rendition
     encoding: Encoding = Encoding()
     ffmpeg: str = ""  # the build for thumbnail and storyboard; renditions and tracks name their own
     notes: tuple[str, ...] = ()  # decisions worth telling a person

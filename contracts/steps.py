@@ -125,6 +125,8 @@ class MakePlan(StepRequest):
     keep: tuple[str, ...] = ()  # not to be made: they are there
     anew: tuple[str, ...] = ()  # to be made under their next generation
     pending: tuple[str, ...] = ()  # unfinished, and some worker lacks the ffmpeg for them
+    descends: MissingRendition | None = None  # one that no GPU makes, and why: the CPU does, all of it
+    routes: tuple[str, ...] = ()  # about to be encoded: is there a GPU for them now?
     again: int = 0  # how often this job has asked before: from then on it keeps to the plan it has
 
     @property
@@ -240,12 +242,14 @@ class EncodeList(Message):
     ahead: bool = False  # others follow it: the rest of it goes before them
     critical: tuple[str, ...] = ()  # without these the job fails; the others' fates are their own
     paused: bool = False  # the job was, when this was asked
+    gpu_start_s: float = 60.0  # of a GPU's list: how long a step may wait for one
 
 
 class EncodedList(Message):
     """Every span is done, but for the qualities that are missing."""
 
     missing: tuple[MissingRendition, ...] = ()
+    descends: MissingRendition | None = None  # a GPU's list: what it could not do, and why
 
 
 class TranscodedSpan(Message):

@@ -1,16 +1,22 @@
 """A plan that keeps to an earlier one, so that what is stored fits what will be made beside it. Pure."""
 
-from contracts.media import PlannedAudio, PlannedRendition, TranscodePlan
+from collections.abc import Sequence
+
+from contracts.media import IdleGpu, PlannedAudio, PlannedRendition, TranscodePlan
 from contracts.steps import MakePlan
+from media.routing import GONE, can_go_on
 from media.spans import evenly
 
 
-def continued(fresh: TranscodePlan, request: MakePlan, builds: frozenset[str]) -> TranscodePlan:
+def continued(
+    fresh: TranscodePlan, request: MakePlan, builds: frozenset[str], gpus: Sequence[IdleGpu] = ()
+) -> TranscodePlan:
     """Keep to the plan before as far as its work is used; leave out what need not be made.
 
     In an output of its own a job shares only the grid with what is kept. In the same output it goes on with what
     is stored: encoders, settings, builds and generations stay. A build that is gone means another init segment, so
-    what it made starts anew; and all does when the settings change with it.
+    what it made starts anew; and all does when the settings change with it. What a GPU began goes on there only if
+    one is idle; the rest stays on the CPU.
     """
     plan = fresh
     before = request.continues
@@ -22,7 +28,7 @@ def continued(fresh: TranscodePlan, request: MakePlan, builds: frozenset[str]) -
         tracks = {track.track: track for track in before.audio}
         plan = fresh.model_copy(
             update={
-                "renditions": tuple(_kept(r, known.get(r.quality), usable) for r in fresh.renditions),
+                "renditions": tuple(_kept(r, known.get(r.quality), usable, gpus) for r in fresh.renditions),
                 "audio": tuple(_track_kept(track, tracks.get(track.track), here) for track in fresh.audio),
                 "encoding": fresh.encoding if gone else before.encoding,
             }
@@ -44,10 +50,16 @@ def _without(plan: TranscodePlan, keep: tuple[str, ...]) -> TranscodePlan:
     )
 
 
-def _kept(fresh: PlannedRendition, before: PlannedRendition | None, builds: frozenset[str]) -> PlannedRendition:
-    if before is None or before.ffmpeg in builds:
-        return before or fresh
-    return fresh.model_copy(update={"generation": before.generation + 1})
+def _kept(
+    fresh: PlannedRendition, before: PlannedRendition | None, builds: frozenset[str], gpus: Sequence[IdleGpu]
+) -> PlannedRendition:
+    if before is None:
+        return fresh
+    if can_go_on(before, gpus) if before.gpu else before.ffmpeg in builds:
+        return before
+    return fresh.model_copy(
+        update={"generation": before.generation + 1, "descended": GONE if before.gpu else before.descended}
+    )
 
 
 def _track_kept(fresh: PlannedAudio, before: PlannedAudio | None, builds: frozenset[str]) -> PlannedAudio:

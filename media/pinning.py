@@ -35,7 +35,7 @@ def pin_alternatives(
             notes.append(f"{rendition.quality} is left out. {error.sentence}")
         else:
             encoder = choosing.ENCODERS[rendition.codec]
-            pinned.append(rendition.model_copy(update={"encoder": encoder, "ffmpeg": tool.build}))
+            pinned.append(rendition.model_copy(update={"encoder": encoder, "ffmpeg": tool.build, "gpu": False}))
     return pinned, notes
 
 
@@ -51,23 +51,26 @@ def pin_anew(
 ) -> TranscodePlan:
     """Move pending work whose build is not here to builds that are, under its next generation; raise `anew` likewise.
 
+    What was a GPU's is the CPU's from then on.
+
     What has a build here keeps it: then it was only some other worker that lacks it. So does an alternative that no
     build here can make. Without any build for H.264 or a track the source cannot be handled any more.
     """
     named = {*pending, *anew}
-    gone = [r for r in plan.renditions if r.quality in named and not tools.has(r.ffmpeg)]
+    gone = [r for r in plan.renditions if r.quality in named and (r.gpu or not tools.has(r.ffmpeg))]
     silent = [track for track in plan.audio if f"audio_{track.track}" in named and not tools.has(track.ffmpeg)]
-    moved = {r.quality: r for r in plan.renditions if r.quality in anew}
+    moved = {r.quality: r for r in plan.renditions if r.quality in anew and not r.gpu}
     heard: dict[int, PlannedAudio] = {}
     if gone or silent:
         encodings = [plan.encoding.model_copy(update={"tone_map": way}) for way in _NO_BETTER[plan.encoding.tone_map]]
         usual, encoding = choosing.for_rendition(tools, facts, plan.grid, encodings, Codec.H264)
         others, _ = pin_alternatives([r for r in gone if r.is_alternative], tools, facts, plan.grid, encoding)
-        moved |= {r.quality: r.model_copy(update={"ffmpeg": usual.build}) for r in gone if not r.is_alternative}
+        pinned = {"ffmpeg": usual.build, "encoder": choosing.ENCODERS[Codec.H264], "gpu": False}
+        moved |= {r.quality: r.model_copy(update=pinned) for r in gone if not r.is_alternative}
         moved |= {r.quality: r for r in others}
         heard = {track.track: _heard_anew(track, facts, tools, usual) for track in silent}
         pictures = choosing.for_pictures(tools, facts, plan.grid, encoding, usual).build
-        names = [*(r.quality for r in gone if r.quality in moved), *(track.name for track in silent)]
+        names = [*(r.quality for r in gone if r.quality in moved and not r.gpu), *(track.name for track in silent)]
         plan = plan.model_copy(update={"encoding": encoding, "ffmpeg": pictures, "notes": _noted(plan, names)})
     return plan.model_copy(
         update={

@@ -38,6 +38,7 @@ class PlanOptions:
     span_seconds: float = 120.0
     share_decode: bool = True
     codecs: tuple[Codec, ...] = (Codec.H264,)
+    gpu_start_s: float = 60.0
 
 
 def make_plan(
@@ -78,6 +79,7 @@ def make_plan(
         spans=spans,
         lists=choose_lists((*made, *others), spans, grid, capacity, share=options.share_decode),
         window=choose_window(capacity),
+        gpu_start_s=options.gpu_start_s,
         encoding=encoding,
         ffmpeg=choosing.for_pictures(tools, facts, grid, encoding, tool).build,
     )

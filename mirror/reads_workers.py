@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import Boolean, ColumnElement, and_, cast, column, func, select, true
+from sqlalchemy.dialects.postgresql import JSONB
 
-from contracts.media import Capacity
-from contracts.states import WorkerStatus, WorkerType
+from contracts.ids import JobId
+from contracts.media import Capacity, IdleGpu
+from contracts.queues import TaskQueue
+from contracts.states import Codec, QualityStatus, StepOutcome, WorkerStatus, WorkerType
 from mirror.sessions import AnySession
-from mirror.tables import Job, Worker
+from mirror.tables import Job, JobStep, QualityProgressRow, Worker, unfinished
 from mirror.views import View
 
 
@@ -39,34 +42,95 @@ async def statuses(s: AnySession, worker_ids: Sequence[str] | None = None) -> li
 
 async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     """Count the workers that encode and were heard of lately, and their slots."""
-    lately = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, heard_within_s)
     slots = Worker.capabilities["slots"]["cpu"].as_integer()
-    found = await s.scalars(
-        select(slots)
-        .where(
-            Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
-            Worker.quarantined_at.is_(None),
-            Worker.last_heartbeat > lately,
-            slots > 0,
-        )
-        .order_by(slots.desc())
-    )
+    found = await s.scalars(select(slots).where(_serves(heard_within_s), slots > 0).order_by(slots.desc()))
     each = tuple(found)
     return Capacity(workers=len(each), slots=sum(each), each=each)
 
 
 async def others_serve(s: AnySession, worker_id: str, pool: str, *, heard_within_s: float) -> bool:
     """Tell whether somebody else was heard of lately who takes such work."""
-    lately = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, heard_within_s)
     found = await s.execute(
         select(Worker.id)
         .where(
             Worker.worker_id != worker_id,
-            Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
-            Worker.quarantined_at.is_(None),
-            Worker.last_heartbeat > lately,
+            _serves(heard_within_s),
             Worker.capabilities["pools"].contains([pool]),
         )
         .limit(1)
     )
     return found.first() is not None
+
+
+async def idle_gpus(s: AnySession, *, heard_within_s: float, but: JobId) -> list[IdleGpu]:
+    """Name the GPU workers with room that were heard of lately; one job's own renditions are left out of account.
+
+    A rendition has its slot from its first span to its last, also in the moment between two of them and before the
+    first one is started: else all of many videos that come at once would go to one idle GPU.
+    """
+    slots = Worker.capabilities["slots"]["gpu"].as_integer()
+    held = (
+        select(func.count())
+        .where(
+            JobStep.worker_id == Worker.worker_id,
+            JobStep.queue == TaskQueue.GPU,
+            JobStep.outcome == StepOutcome.RUNNING,
+            JobStep.claim_expires_at > func.now(),
+        )
+        .correlate(Worker)
+        .scalar_subquery()
+    )
+    seen = await s.execute(
+        select(slots.label("slots"), held.label("held"), Worker.capabilities["encoders"].label("encoders"))
+        .where(_serves(heard_within_s), slots > 0)
+        .order_by(Worker.id)
+    )
+    found = [(row.slots - row.held, row.held, _encoders(row.encoders)) for row in seen]
+    waiting = max(0, await _promised(s, but) - sum(held for _, held, _ in found))
+    gpus = []
+    for free, _, encoders in found:
+        taken = min(max(free, 0), waiting)
+        waiting -= taken
+        if free > taken and encoders:
+            gpus.append(IdleGpu(slots=free - taken, encoders=encoders))
+    return gpus
+
+
+async def _promised(s: AnySession, but: JobId) -> int:
+    """Count the renditions under way that are a GPU's."""
+    rendition = (
+        func.jsonb_array_elements(Job.plan["renditions"]).table_valued(column("value", JSONB)).lateral("rendition")
+    )
+    progress = and_(
+        QualityProgressRow.job_id == Job.id, QualityProgressRow.quality == rendition.c.value["quality"].astext
+    )
+    done = (QualityStatus.COMPLETED, QualityStatus.FAILED, QualityStatus.SKIPPED)
+    found = await s.execute(
+        select(func.count())
+        .select_from(Job)
+        .join(rendition, true())
+        .join(QualityProgressRow, progress)
+        .where(
+            unfinished(),
+            Job.paused_at.is_(None),
+            Job.id != but,
+            cast(rendition.c.value["gpu"].astext, Boolean),
+            QualityProgressRow.status.not_in(done),
+        )
+    )
+    return found.scalar_one()
+
+
+def _serves(heard_within_s: float) -> ColumnElement[bool]:
+    lately = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, heard_within_s)
+    return and_(
+        Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
+        Worker.quarantined_at.is_(None),
+        Worker.last_heartbeat > lately,
+    )
+
+
+def _encoders(told: object) -> dict[Codec, str]:
+    """Read a worker's capabilities: they are its own words, so anything may be in them."""
+    known = told if isinstance(told, dict) else {}
+    return {codec: name for codec in Codec if isinstance(name := known.get(codec.value), str) and name}

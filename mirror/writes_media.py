@@ -11,6 +11,7 @@ from contracts.states import QualityStatus
 from contracts.steps import VerifiedRenditions
 from mirror.cleaning import clean, jsonable
 from mirror.deriving import generations
+from mirror.descents import tell_descents
 from mirror.locking import lock_job
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
@@ -57,6 +58,7 @@ async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
     if any(before.get(name, 0) > generation for name, generation in now.items()):
         return  # told late: a newer plan is there
     anew = [name for name, generation in now.items() if generation > before.get(name, generation)]
+    await tell_descents(s, job, plan)
     job.plan = written
     rows: list[dict[str, Any]] = [
         {

@@ -24,6 +24,7 @@ from mirror.deriving import (
     picture_job,
     picture_quality,
 )
+from mirror.descents import descended, that_count
 from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
 from mirror.locking import database_now, lock_job
 from mirror.playable import is_playable
@@ -214,8 +215,9 @@ def _update_row(row: JobStep, news: StepNews, now: datetime) -> None:
 
 async def _record_job(s: WriteSession, job: Job, row: JobStep, now: datetime) -> list[Event]:
     """Let one step's news change the rows of job, qualities and video."""
-    attempts = [*await open_steps(s, job.id, but=row.step_key), row]
-    done = await done_spans(s, job.id, but=row.step_key, generations=generations(job.plan))
+    fell = descended(job)
+    attempts = that_count([*await open_steps(s, job.id, but=row.step_key, fell=fell), row], job)
+    done = await done_spans(s, job.id, but=row.step_key, generations=generations(job.plan), fell=fell)
     events: list[Event] = []
     if job.started_at is None:
         job.started_at = row.started_at
@@ -233,7 +235,7 @@ async def redraw(
     s: WriteSession, job: Job, attempts: list[JobStep], now: datetime, done: Done = NOTHING_DONE
 ) -> list[Event]:
     """Derive the rows of a locked job, its qualities and its video from all its steps; `done` may be left out."""
-    steps = latest_attempts(attempts)
+    steps = latest_attempts(that_count(attempts, job))
     found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
     qualities = found.scalars().all()
     events: list[Event] = []

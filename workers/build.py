@@ -33,6 +33,7 @@ from storage.store import Store
 from workers.capacity import CapacityHint
 from workers.chores import chores
 from workers.deployment import deployment
+from workers.idle_gpus import IdleGpus
 from workers.room import Lane, Room, RoomInterceptor
 from workers.version import code_version
 from workflows.deliver_webhook import DeliverWebhook
@@ -82,8 +83,10 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 span_seconds=settings.span_seconds,
                 share_decode=settings.share_decode == "auto",
                 codecs=settings.codecs,
+                gpu_start_s=2 * settings.worker_heartbeat_interval,
             )
-            looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings), limits)
+            gpus = IdleGpus(parts.database, heard_within_s=2 * settings.worker_heartbeat_interval)
+            looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings), limits, gpus)
             remuxing = RemuxSteps(store, tools, limits, stall_s=settings.stall_seconds)
             return (
                 looking.probe,

@@ -43,6 +43,8 @@ class TranscodeList:
 
 
 async def encode_list(steps: Steps, request: EncodeList) -> EncodedList:
+    if request.renditions[0].gpu:
+        return await _encode_on_gpu(steps, request)
     # Scheduling everything at once would put all of a long film into the queue ahead of the next person's clip.
     window = asyncio.Semaphore(request.window)
     lost: dict[str, MissingRendition] = {}
@@ -80,13 +82,12 @@ async def _encode(
     A lost worker retries the list; an encoder error splits it at once, the parts inheriting the tries used.
     """
     several = len(renditions) > 1
-    last = span.first_segment + span.segments - 1
     try:
         await steps.run(
             TranscodeSteps.transcode_span,
             _span_of(request, span, renditions),
             options.transcode(request.grid, renditions, span.segments, _turn(request, span)),
-            f"segments {span.first_segment} to {last}: {' '.join(r.quality for r in renditions)}",
+            f"{_segments(span)}: {' '.join(r.quality for r in renditions)}",
             tries=tries,
             give_up_on=ENCODER_FAULTS if several else (),
         )
@@ -110,6 +111,33 @@ def _turn(request: EncodeList, span: Span) -> Turn:
     if request.opening and span == request.spans[0]:
         return Turn.OPENING
     return Turn.AHEAD if request.ahead else Turn.REST
+
+
+async def _encode_on_gpu(steps: Steps, request: EncodeList) -> EncodedList:
+    """Encode a rendition span by span in the one slot that was free; what the GPU cannot do is the CPU's, all of it.
+
+    In order, so that when it descends nothing of it waits or runs any more. Whatever went wrong, no error is final
+    here: the CPU has its own tries, and a source that is broken will be so there too.
+    """
+    (rendition,) = request.renditions
+    for span in request.spans:
+        try:
+            await steps.run(
+                TranscodeSteps.transcode_span,
+                _span_of(request, span, request.renditions),
+                options.transcode_on_gpu(request.grid, rendition, span.segments, start_within_s=request.gpu_start_s),
+                f"{_segments(span)} on a GPU: {rendition.quality}",
+                give_up_on=ENCODER_FAULTS,
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            return EncodedList(descends=fates.missing(rendition.quality, reason(error)))
+    return EncodedList()
+
+
+def _segments(span: Span) -> str:
+    return f"segments {span.first_segment} to {span.first_segment + span.segments - 1}"
 
 
 def _span_of(request: EncodeList, span: Span, renditions: tuple[PlannedRendition, ...]) -> TranscodeSpan:

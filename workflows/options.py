@@ -12,6 +12,11 @@ from contracts.states import Tier
 
 FOREVER = 0  # Temporal's word for unlimited attempts
 
+# A GPU worker that vanished may be back; one that vanishes again with the same step is not asked a third time.
+GPU_ATTEMPTS = 2
+# Of the time that a GPU has to begin a step, what one that says it is busy is left alone before it is asked again.
+BUSY_SHARE = 0.5
+
 # A worker that lacks a step's ffmpeg hands it back, at no cost. After so many times nobody seems to have it any more …
 BUILD_WAITS = 2
 # … and the work moves to another ffmpeg; not for ever: workers that are upgraded one by one may pass it to and fro.
@@ -26,6 +31,8 @@ class Promise:
     limit_s: float  # one attempt may take this long
     heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
     turn: Turn = Turn.REST  # before whom it goes within its tier
+    start_within_s: float = 0.0  # waits no longer for a worker; 0: for as long as it takes
+    attempts: int = 0  # no more than these, though the job allows them; 0: as many as it allows
     until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
     regardless: bool = False  # runs to its end in a pause and after a cancel: it is how jobs end
 
@@ -76,6 +83,12 @@ def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int,
     return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), turn=turn)
 
 
+def transcode_on_gpu(grid: Grid, rendition: PlannedRendition, segments: int, *, start_within_s: float) -> Promise:
+    """As long as the CPU may take: a device that is slower hardly deserves the name."""
+    limit_s = transcode(grid, [rendition], segments).limit_s
+    return Promise(TaskQueue.GPU, limit_s, start_within_s=start_within_s, attempts=GPU_ATTEMPTS)
+
+
 def turn(promise: Promise, owner: str, tier: Tier) -> Priority:
     """Say who goes first of those that wait for a worker.
 
@@ -96,6 +109,8 @@ def retries(promise: Promise, attempts_left: int, give_up_on: Sequence[str] = ()
         initial_interval=timedelta(seconds=1 if promise.until_done else 5),
         backoff_coefficient=2.0,
         maximum_interval=timedelta(seconds=60),
-        maximum_attempts=FOREVER if promise.until_done else max(1, attempts_left),
+        maximum_attempts=FOREVER
+        if promise.until_done
+        else max(1, min(attempts_left, promise.attempts or attempts_left)),
         non_retryable_error_types=give_up_on,
     )

@@ -31,6 +31,8 @@ class Picture:
         for alternative in (False, True):
             plan = self._planned.plan
             wanted = [r.quality for r in plan.renditions if r.quality in qualities and r.is_alternative is alternative]
+            if alternative and wanted:  # the plan looked for those that were encoded first
+                await self._planned.route(tuple(wanted))
             moves = options.ALTERNATIVE_MOVES if alternative else options.MOVES
             found += await self._with_builds(wanted, moves) if wanted else []
         return found
@@ -52,7 +54,8 @@ class Picture:
 
     async def _lists(self, plan: TranscodePlan, qualities: Sequence[str], moves: int = 0) -> list[MissingRendition]:
         lists = plan.lists or (tuple(r.quality for r in plan.renditions),)
-        wanted = [tuple(r for r in plan.renditions if r.quality in names and r.quality in qualities) for names in lists]
+        mine = [r for r in plan.renditions if r.quality in qualities]
+        wanted = [tuple(r for r in mine if r.quality in names and not r.gpu) for names in lists]
         chosen = [some for some in wanted if some]
         several = len(chosen) > 1
         first = wanted[0]  # the one that makes the video playable
@@ -62,7 +65,13 @@ class Picture:
                 await openings.go_next(plan.grid)
             return await self._list(some, plan, moves, alone=not several, first=some is first)
 
-        done = await self._steps.together(*(one(some) for some in chosen))
+        # A GPU takes one quality at a time, and nobody's place in the other queue.
+        devices = [(r,) for r in mine if r.gpu]
+        alone = not chosen and len(devices) == 1  # a video of one rung, which plays by it
+        done = await self._steps.together(
+            *(one(some) for some in chosen),
+            *(self._list(some, plan, moves, alone=alone, first=alone) for some in devices),
+        )
         return [each for missing in done for each in missing]
 
     async def _list(
@@ -85,7 +94,20 @@ class Picture:
             ahead=first and not alone,
             critical=fates.critical_qualities(self._job, plan),
             paused=steps.paused,
+            gpu_start_s=plan.gpu_start_s,
         )
         short = len(plan.spans) < CHILD_FROM_SPANS
         encoded = await (encode_list(steps, request) if short else self._children.run(request))
-        return encoded.missing
+        if encoded.descends is None:
+            return encoded.missing
+        return await self._descended(encoded.descends, moves, alone=alone, first=first)
+
+    async def _descended(
+        self, lost: MissingRendition, moves: int, *, alone: bool, first: bool
+    ) -> tuple[MissingRendition, ...]:
+        """Encode on the CPU, from the start, what no GPU makes."""
+        workflow.logger.warning("%s descends to the CPU: %s", lost.name, lost.sentence)
+        plan = await self._planned.descend(lost)
+        anew = tuple(r for r in plan.renditions if r.quality == lost.name and not r.gpu)
+        # Without a software encoder for its codec the video does without it.
+        return await self._list(anew, plan, moves, alone=alone, first=first) if anew else (lost,)

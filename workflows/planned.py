@@ -8,13 +8,13 @@ with workflow.unsafe.imports_passed_through():
     from activities.probing import ProbeSteps
     from contracts.media import SourceFacts, TranscodePlan
     from contracts.states import JobKind
-    from contracts.steps import MakePlan, TranscodeRequest
+    from contracts.steps import MakePlan, MissingRendition, TranscodeRequest
     from workflows import options
     from workflows.stepping import Steps
 
 
 class Planned:
-    """Asks for the plan, and asks again when a rendition starts anew or some worker lacks an ffmpeg."""
+    """Asks for the plan, and again when a rendition starts anew, a worker lacks an ffmpeg, or a GPU is looked for."""
 
     def __init__(self, steps: Steps, job: TranscodeRequest, facts: SourceFacts) -> None:
         self._steps, self._job, self._facts = steps, job, facts
@@ -51,7 +51,22 @@ class Planned:
         """Move unfinished work to ffmpegs that are there, where the ones it was begun with are not."""
         return await self._again(pending=names)
 
-    async def _again(self, *, anew: tuple[str, ...] = (), pending: tuple[str, ...] = ()) -> TranscodePlan:
+    async def route(self, names: tuple[str, ...]) -> TranscodePlan:
+        """Look for idle GPUs anew: the ones that were there when the job began may be busy by now, or others free."""
+        return await self._again(routes=names)
+
+    async def descend(self, lost: MissingRendition) -> TranscodePlan:
+        """Give a rendition that no GPU makes to the CPU, which begins anew: its init segment is another."""
+        return await self._again(descends=lost)
+
+    async def _again(
+        self,
+        *,
+        anew: tuple[str, ...] = (),
+        pending: tuple[str, ...] = (),
+        routes: tuple[str, ...] = (),
+        descends: MissingRendition | None = None,
+    ) -> TranscodePlan:
         async with self._asking:
             self._asked += 1
             request = MakePlan(
@@ -61,6 +76,8 @@ class Planned:
                 continues=self.plan,
                 anew=anew,
                 pending=pending,
+                routes=routes,
+                descends=descends,
                 again=self._asked,
             )
             self._plan = await self._ask(request)

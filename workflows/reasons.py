@@ -10,6 +10,7 @@ from temporalio.exceptions import (
 )
 
 from contracts.errors import (
+    GPU_NOT_TAKEN,
     RETRIES_EXHAUSTED,
     SENTENCE_LIMIT,
     EncoderCrashed,
@@ -44,6 +45,10 @@ def reason(error: ActivityError | ChildWorkflowError) -> StepFailure:
         return failure
     sentence = "The step failed."
     if isinstance(cause, TimeoutError):
+        if cause.type is TimeoutType.SCHEDULE_TO_START:  # only a GPU's steps have such a limit
+            return StepFailure(
+                code=GPU_NOT_TAKEN, kind=FailureKind.DESCEND, sentence="No GPU worker began it in time.", attempt=0
+            )
         silent = cause.type is TimeoutType.HEARTBEAT
         sentence = "Every worker that tried went silent." if silent else "The step took longer than its time limit."
     return StepFailure(code=RETRIES_EXHAUSTED, kind=FailureKind.FATAL, sentence=sentence)
@@ -67,7 +72,7 @@ def tries_in(error: ActivityError) -> int | None:
             return None
         return failure.attempt - (failure.kind is FailureKind.LATER)
     # Silence is a try. A step that heard it, or had not begun, has handed back what it had.
-    return 1 if isinstance(cause, TimeoutError) else 0
+    return 1 if isinstance(cause, TimeoutError) and cause.type is not TimeoutType.SCHEDULE_TO_START else 0
 
 
 def _innermost(error: ActivityError | ChildWorkflowError) -> ActivityError | ChildWorkflowError:

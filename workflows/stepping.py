@@ -13,6 +13,7 @@ from contracts.errors import BuildMissing, FailureKind
 from contracts.states import Tier
 from contracts.steps import StepRequest, TranscodeRequest
 from workflows import options
+from workflows.patience import Patience
 from workflows.reasons import reason, tries_in
 
 Request = TypeVar("Request", bound=StepRequest)
@@ -54,9 +55,10 @@ class Steps:
 
         A step that is told "later", whose worker is drained, or which a pause takes back is scheduled anew under
         the next generation and has not used an attempt; tries count over all generations. Codes in `give_up_on`
-        are not repeated.
+        are not repeated. A promise that limits the wait for a worker fails the step when it is over.
         """
         tries, without_build = tries or Tries(), 0
+        patience = Patience(promise)
         # Work that is asked for again, after another ffmpeg was looked for, goes on counting.
         waits = self._next.pop(request.step_key, self._job.first_generation)
         while True:
@@ -68,6 +70,7 @@ class Steps:
                 request,
                 activity_id=name,
                 task_queue=promise.queue,
+                schedule_to_start_timeout=patience.left(),
                 start_to_close_timeout=promise.limit,
                 heartbeat_timeout=timedelta(seconds=self._job.heartbeat_timeout_s) if promise.heartbeats else None,
                 retry_policy=options.retries(promise, self._job.max_attempts - tries.used, give_up_on),
@@ -79,6 +82,7 @@ class Steps:
             try:
                 result = await self._ended(name, handle, promise)
             except _TakenBack as taken:
+                patience.renew()
                 tries.used += taken.tries
                 if taken.error is not None and not self.has_tries_left(tries):
                     raise taken.error from None
@@ -88,11 +92,12 @@ class Steps:
                 if without_build > options.BUILD_WAITS:  # no worker seems to have it any more
                     self._next[request.step_key] = waits + 1
                     raise
-                if failure.kind is not FailureKind.LATER or waits >= WAITS_LIMIT:
+                wait_s = patience.wait_s(failure)
+                if failure.kind is not FailureKind.LATER or waits >= WAITS_LIMIT or wait_s is None:
                     tries.used += failure.attempt
                     raise
                 tries.used += failure.attempt - 1
-                retry_after_s, why = failure.retry_after_s, failure.sentence
+                retry_after_s, why = wait_s, failure.sentence
             else:
                 self._go_on(promise)
                 return result

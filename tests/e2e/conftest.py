@@ -20,6 +20,7 @@ DASHBOARD = """
 
 SERVICES = (
     "two_workers",
+    "gpu_service",
     "lone_service",
     "gated_service",
     "slow_service",

@@ -20,6 +20,7 @@ from contracts.media import (
     AudioFacts,
     FrameRate,
     Grid,
+    IdleGpu,
     PlannedAudio,
     PlannedRendition,
     PlannedSubtitle,
@@ -30,6 +31,7 @@ from contracts.media import (
     VideoFacts,
     VideoRendition,
 )
+from contracts.queues import TaskQueue
 from contracts.remux_steps import DropRemux, Remux, RemuxedSource
 from contracts.states import Codec
 from contracts.steps import (
@@ -56,6 +58,8 @@ from contracts.steps import (
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media.continuing import continued
 from media.pinning import pin_anew
+from media.routing import descended, routed
+from tests.replay import gpu_stories
 from tests.support.media_facts import toolbox
 
 FACTS = SourceFacts(
@@ -99,6 +103,7 @@ HELD = (
     "cancelled in a pause",
     "cancelled lists",
     "cancelled beside a broken disk",
+    *gpu_stories.HELD,
 )
 
 # A video of an hour: its lists have workflows of their own.
@@ -177,6 +182,10 @@ class FakeSteps:
         self.spans: list[TranscodeSpan] = []
         self.verified: list[VerifyRenditions] = []
         self.planned = PLANS.get(story, PLAN)
+        self.gpus: tuple[IdleGpu, ...] = ()  # idle when the plan is made
+        if story in gpu_stories.STORIES:
+            self.planned, self.gpus = gpu_stories.planned(story, PLAN, LONG), (gpu_stories.GPU,)
+        self.queues: list[str] = []  # of the spans, as they came
         self.ended: Finalize | FailJob | None = None
 
     @activity.defn
@@ -202,9 +211,15 @@ class FakeSteps:
         if self.story == "cancelled":
             self.planning.set()
             await asyncio.sleep(0.5)  # it never hears of the cancel, and answers as if nothing had happened
-        if request.again and request.continues is not None:
-            return pin_anew(request.continues, request.facts, toolbox(), request.pending, request.anew)
-        return continued(self.planned, request, frozenset({"test"}))
+        before = request.continues
+        if request.again and before is not None:
+            if request.routes:
+                return routed(before, self.gpus, request.routes)
+            lost = request.descends
+            anew = (*request.anew, lost.name) if lost else request.anew
+            return descended(before, pin_anew(before, request.facts, toolbox(), request.pending, anew), lost)
+        plan = continued(self.planned, request, frozenset({"test"}))
+        return routed(plan, self.gpus, [r.quality for r in plan.renditions if not r.is_alternative])
 
     @activity.defn
     async def thumbnail(self, request: MakeThumbnail) -> MadeThumbnail:
@@ -244,6 +259,8 @@ class FakeSteps:
         self.calls.append(f"transcode~{request.generation}")
         self.priorities.append(activity.info().priority.priority_key)
         self.spans.append(request)
+        self.queues.append(activity.info().task_queue)
+        await gpu_stories.happen(self.story, request, lambda: self.ended is not None)
         if request.ffmpeg == "8.1-gone":
             raise Without("This worker does not have that ffmpeg.")
         if self.story == "split" and len(request.renditions) > 1 and request.span.first_segment == 0:
@@ -264,7 +281,8 @@ class FakeSteps:
             raise RuntimeError("once")
         if self.story == "partial" and "720p" in request.step_qualities:
             raise EncoderCrashed("ffmpeg crashed on 720p.")
-        if self.story in HELD and not self.let_go:
+        elsewhere = self.story in gpu_stories.HELD and activity.info().task_queue != TaskQueue.GPU
+        if self.story in HELD and not self.let_go and not elsewhere:
             self.held += 1
             self.encoding.set()
             await self._hold()
@@ -331,4 +349,5 @@ class FakeSteps:
                 *(self.make_subtitles, self.verify, self.write_manifests),
             ],
             "vlog-cpu": [self.transcode_span, self.encode_audio, self.thumbnail, self.storyboard],
+            **({} if self.story == gpu_stories.SILENT else {"vlog-gpu": [self.transcode_span]}),
         }

@@ -28,6 +28,7 @@ from contracts.states import JobKind, Tier
 from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
 from runtime.temporal_server import DYNAMIC_CONFIG
+from tests.replay import gpu_stories
 from tests.replay.fake_chores import AWAY, BUSY, fake_chores
 from tests.replay.fake_steps import LONG, PLAN, FakeSteps
 from tests.replay.webhook_stories import WEBHOOK_STORIES, FakeReceiver, telling_webhook
@@ -41,8 +42,9 @@ REQUEST = TranscodeRequest(
     video_id=VideoId(1), job_id=JobId(1), slug="x", source_key=ObjectKey("uploads/1.mp4"), max_attempts=2
 )
 
-# Jobs that continue another, by story.
+# Jobs that continue another, or with other promises, by story.
 REQUESTS = {
+    gpu_stories.VANISHES: REQUEST.model_copy(update={"heartbeat_timeout_s": 0.5}),
     "retry": REQUEST.model_copy(update={"kind": JobKind.RETRY, "plan": PLAN, "keep": ("360p", "audio_0")}),
     "retranscode": REQUEST.model_copy(update={"kind": JobKind.RETRANSCODE, "output": "r2"}),
     "partial retranscode": REQUEST.model_copy(
@@ -118,6 +120,8 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "paused": _pause_and_resume,
     "paused lists": _pause_and_resume,
     "paused at the end": _pause_the_check,
+    gpu_stories.PAUSED: _pause_and_resume,
+    gpu_stories.CANCELLED: _cancel_encoders,
 }
 
 STORIES = (
@@ -138,6 +142,7 @@ STORIES = (
     "gone",
     *REQUESTS,
     *COMMANDS,
+    *(story for story in gpu_stories.STORIES if story not in {*REQUESTS, *COMMANDS}),
 )
 
 
@@ -185,7 +190,7 @@ async def telling(client: Client, steps: FakeSteps, *, slots: int | None = None)
                 workflows=workflows,
                 activities=served,
                 interceptors=[FailureInterceptor(first_delay_s=0.05)],
-                max_concurrent_activities=slots,
+                max_concurrent_activities=1 if queue == TaskQueue.GPU else slots,
                 disable_eager_activity_execution=True,  # as the real ones
                 workflow_runner=sandbox.SandboxedWorkflowRunner(),
                 max_heartbeat_throttle_interval=timedelta(milliseconds=50),
@@ -223,6 +228,8 @@ async def record() -> None:
                 await _keep(story, handle)
                 if steps.planned.spans == LONG.spans:
                     await _keep(f"{story} 360p", client.get_workflow_handle(f"{handle.id}-360p"))
+                if story == gpu_stories.FAILS_LISTS:
+                    await _keep(f"{story} 720p", client.get_workflow_handle(f"{handle.id}-720p"))
         for story in WEBHOOK_STORIES:
             async with telling_webhook(client, FakeReceiver(story)) as delivery:
                 await delivery.result()

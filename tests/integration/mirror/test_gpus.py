@@ -1,0 +1,175 @@
+"""Which GPUs the mirror calls idle, and what its rows say of a rendition that descends."""
+
+from typing import Any
+
+from sqlalchemy import text
+
+from contracts.ids import JobId
+from contracts.media import IdleGpu, Span, TranscodePlan
+from contracts.states import Codec, StepName, StepOutcome
+from contracts.steps import QualityProgress, StepProgress
+from mirror import writes
+from mirror.reads_workers import idle_gpus
+from mirror.recorder import StepClaim, WorkerIdentity
+from mirror.sessions import Database
+from mirror.writes import CreatedVideo, WorkerRegistration
+from tests.integration.mirror.story import PLAN, claim, event_names, job_row, planned, row, tell
+from workers.idle_gpus import IdleGpus
+
+GPU = WorkerIdentity("gpu-1", "gpu", slots={"vlog-gpu": 2})
+ENCODERS = {"h264": "h264_nvenc"}
+NOBODY = JobId(-1)
+
+ON_GPU = PLAN.model_copy(
+    update={
+        "renditions": (
+            PLAN.renditions[0].model_copy(update={"gpu": True, "encoder": "h264_nvenc"}),
+            PLAN.renditions[1],
+        ),
+        "spans": (Span(first_segment=0, segments=2), Span(first_segment=2, segments=2)),
+    }
+)
+DESCENDED = ON_GPU.model_copy(
+    update={
+        "renditions": (
+            PLAN.renditions[0].model_copy(update={"generation": 1, "descended": "The device is gone."}),
+            PLAN.renditions[1],
+        )
+    }
+)
+
+
+async def register(database: Database, worker: WorkerIdentity = GPU, **capabilities: Any) -> None:
+    told = {"pools": ["gpu"], "slots": {"gpu": 2}, "encoders": ENCODERS} | capabilities
+    async with database.write() as s:
+        await writes.register_worker(s, WorkerRegistration(worker.worker_id, worker.worker_name, capabilities=told))
+
+
+async def change(database: Database, values: str) -> None:
+    async with database.write() as s:
+        await s.execute(text(f"UPDATE workers SET {values}"))
+
+
+async def idle(database: Database, but: JobId = NOBODY) -> list[int]:
+    async with database.read() as s:
+        return [gpu.slots for gpu in await idle_gpus(s, heard_within_s=60, but=but)]
+
+
+async def learn(database: Database, video: CreatedVideo, plan: TranscodePlan) -> None:
+    async with database.write() as s:
+        await writes.record_plan(s, video.job_id, video.video_id, plan)
+
+
+def span(video: CreatedVideo, first: int, *, queue: str = "vlog-gpu", generation: int = 0, **given: Any) -> StepClaim:
+    name = f"720p.{generation}" if generation else "720p"
+    plain = {"step_key": f"transcode:{first}+2:{name}", "generation": 0, "attempt": 1, "qualities": ("720p",)}
+    plain |= {"span": Span(first_segment=first, segments=2), "queue": queue, **given}
+    return claim(video, StepName.TRANSCODE, **plain)
+
+
+def done(segments: int) -> StepProgress:
+    each = QualityProgress(quality="720p", segments_total=2, segments_completed=segments, percent=50 * segments)
+    return StepProgress(percent=50 * segments, qualities=(each,))
+
+
+async def test_an_idle_gpu_is_seen_with_what_it_can_encode(database: Database) -> None:
+    await register(database, encoders=ENCODERS | {"vp9": "vp9_qsv", "av1": 7})
+    async with database.read() as s:
+        assert await idle_gpus(s, heard_within_s=60, but=NOBODY) == [
+            IdleGpu(slots=2, encoders={Codec.H264: "h264_nvenc"})
+        ]
+
+
+CANNOT = (
+    "status = 'disabled'",
+    "status = 'offline'",
+    "quarantined_at = now()",
+    "last_heartbeat = now() - interval '61 seconds'",
+    "last_heartbeat = NULL",
+    "capabilities = capabilities - 'encoders'",
+    "capabilities = capabilities - 'slots'",
+    "capabilities = NULL",
+    """capabilities = '{"slots": {"gpu": 1}, "encoders": ["h264_nvenc"]}'""",
+)
+
+
+async def test_a_gpu_that_cannot_begin_now_is_not_idle(database: Database) -> None:
+    for changed in CANNOT:
+        await change(database, "status = 'idle', quarantined_at = NULL")
+        await register(database)
+        assert await idle(database) == [2]
+        await change(database, changed)
+        assert await idle(database) == [], changed
+
+
+async def test_a_rendition_has_its_slot_from_the_plan_to_its_last_span(database: Database) -> None:
+    """Also before its first span is begun: else all of many videos that come at once would go to one GPU."""
+    await register(database)
+    video = await planned(database)
+    await learn(database, video, ON_GPU)
+    assert await idle(database) == [1]
+    assert await idle(database, but=video.job_id) == [2]
+    await tell(database, span(video, 0), worker=GPU)
+    assert await idle(database) == [1]
+    await tell(database, span(video, 0), done(2), worker=GPU, end=StepOutcome.COMPLETED)
+    assert await idle(database) == [1]  # between two spans
+    other = await planned(database, title="another")
+    await learn(database, other, ON_GPU)
+    assert await idle(database) == []
+    await tell(database, span(video, 2), done(2), worker=GPU, end=StepOutcome.COMPLETED)
+    assert await idle(database) == [1]
+    async with database.write() as s:
+        await s.execute(text("UPDATE transcoding_jobs SET paused_at = now() WHERE id = :id"), {"id": other.job_id})
+    assert await idle(database) == [2]
+
+
+async def test_while_postgres_is_away_no_gpu_is_idle(database: Database) -> None:
+    away = Database("postgresql+asyncpg://nobody@127.0.0.1:9/nothing")
+    try:
+        assert await IdleGpus(away, heard_within_s=60)(NOBODY) == ()
+    finally:
+        await away.close()
+
+
+async def test_what_a_gpu_failed_is_told_and_begins_anew_in_the_rows(database: Database) -> None:
+    await register(database)
+    video = await planned(database)
+    await learn(database, video, ON_GPU)
+    await tell(database, span(video, 0), done(2), worker=GPU, end=StepOutcome.COMPLETED)
+    failed: dict[str, Any] = {
+        "end": StepOutcome.FAILED,
+        "code": "GPU_FAILED",
+        "sentence": "The device is gone.",
+        "will_retry": True,
+    }
+    await tell(database, span(video, 2), done(1), worker=GPU, **failed)
+    quality = "SELECT status, segments_completed FROM quality_progress WHERE job_id = :id AND quality = '720p'"
+    assert await row(database, quality, id=video.job_id) == {"status": "pending", "segments_completed": 3}
+
+    await learn(database, video, DESCENDED)
+    await learn(database, video, DESCENDED)  # told twice is told once
+    assert await row(database, quality, id=video.job_id) == {"status": "pending", "segments_completed": 0}
+    assert (await event_names(database, video)).count("quality.descended") == 1
+
+    cpu: dict[str, Any] = {"queue": "vlog-cpu", "generation": 1}
+    await tell(database, span(video, 2, **cpu), done(2), end=StepOutcome.COMPLETED)
+    # The GPU's first span does not make it whole.
+    assert await row(database, quality, id=video.job_id) == {"status": "pending", "segments_completed": 2}
+    job = await job_row(database, video)
+    assert (job["last_error"], job["attempt_number"]) == (None, 1)
+    await tell(database, span(video, 0, **cpu), done(2), end=StepOutcome.COMPLETED)
+    assert await row(database, quality, id=video.job_id) == {"status": "completed", "segments_completed": 4}
+
+
+async def test_a_step_that_vanished_with_its_gpu_is_closed_and_may_still_say_how_it_ended(database: Database) -> None:
+    await register(database)
+    video = await planned(database)
+    await learn(database, video, ON_GPU)
+    await tell(database, span(video, 0), done(1), worker=GPU)
+    await learn(database, video, DESCENDED)
+    step = "SELECT outcome, error_code FROM job_steps WHERE job_id = :id AND queue = 'vlog-gpu'"
+    assert await row(database, step, id=video.job_id) == {"outcome": "lost", "error_code": None}
+    await tell(database, span(video, 0), worker=GPU, end=StepOutcome.FAILED, code="GPU_FAILED", will_retry=True)
+    assert await row(database, step, id=video.job_id) == {"outcome": "failed", "error_code": "GPU_FAILED"}
+    job = await job_row(database, video)
+    assert (job["last_error"], job["state"]) == (None, "unclaimed")
