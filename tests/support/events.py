@@ -42,11 +42,12 @@ class Reader:
                         return Told(name, json.loads(data))
 
     async def until(self, name: str, **fields: Any) -> Told:
-        """Skip to an event with this name and these fields."""
-        while True:
-            told = await self.next()
-            if told.name == name and fields.items() <= told.data.items():
-                return told
+        """Skip to an event with this name and these fields; pings alone do not make it wait for ever."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                told = await self.next()
+                if told.name == name and fields.items() <= told.data.items():
+                    return told
 
 
 @asynccontextmanager
