@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from contracts.errors import VlogError
+from contracts.queues import Pool
 from media.tools import find_tools
 from mirror.sessions import Database
 from runtime.exiting import exit_now
@@ -21,6 +22,8 @@ from runtime.temporal import connect
 from storage.opening import open_store
 from workers.capabilities import describe, missing
 from workers.gpu import examine_gpu
+from workers.machine import this_machine
+from workers.slots import all_slots, memory_for_steps
 
 Finding = dict[str, Any]
 NEIGHBOURS = ("postgres", "temporal", "storage")
@@ -43,6 +46,7 @@ async def examine(settings: Settings) -> dict[str, Finding]:
         findings["temporal"] = await _try(_temporal, joined)
         findings["storage"] = await _try(_storage, joined)
     findings["disk"] = await _try(_disk, settings)
+    findings["worker"] = await _try(_worker, settings)
     return findings | {"settings": settings.shown()}
 
 
@@ -98,6 +102,18 @@ async def _disk(settings: Settings) -> Finding:
     free = await asyncio.to_thread(_free_bytes, settings.home)
     found: Finding = {"ok": free > LOW_DISK_BYTES, "free_bytes": free}
     return found if found["ok"] else found | {"mend": "free some space, or set VLOG_HOME or VLOG_STORAGE_URL"}
+
+
+async def _worker(settings: Settings) -> Finding:
+    """Say what a worker here would take on; a GPU's share is known only to the worker that has tried it."""
+    machine = this_machine()
+    pools = [pool for pool in Pool if pool is not Pool.GPU]
+    return {
+        "cores": machine.cores,
+        "memory_bytes": machine.memory_bytes,
+        "memory_for_steps_bytes": memory_for_steps(settings, machine),
+        "slots": {pool.value: room for pool, room in all_slots(pools, settings, machine).items()},
+    }
 
 
 def _free_bytes(place: Path) -> int:

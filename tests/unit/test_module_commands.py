@@ -52,7 +52,8 @@ def test_the_doctor_says_once_that_nothing_runs_and_bears_a_closed_pipe(tmp_path
     assert plain.returncode == 1 and plain.stdout.count("not running") == 1
     assert "BAD  postgres" not in plain.stdout and "ok   ffmpeg" in plain.stdout
     found = json.loads(ask(tmp_path, "workers.doctor", "--json", "--home", str(tmp_path / "x")).stdout)
-    assert found.keys() == {"ffmpeg", "gpu", "postgres", "temporal", "storage", "disk", "settings"}
+    assert found.keys() == {"ffmpeg", "gpu", "postgres", "temporal", "storage", "disk", "worker", "settings"}
+    assert found["worker"]["slots"]["cpu"] >= 2 and found["worker"]["cores"] > 0
     assert not found["temporal"]["ok"] and str(tmp_path / "x") in found["temporal"]["problem"]
 
     reading, writing = os.pipe()
