@@ -147,8 +147,10 @@ class _Translate(ActivityInboundInterceptor):
             why = self._drain.drained()
             if not why:
                 raise
-            # Temporal would count the attempt: three deploys would fail a healthy video.
-            raise translate(Drained(why), activity.info().attempt) from error
+            # Temporal would count the attempt: three deploys would fail a healthy video. What is no step of a job is
+            # simply tried again: nobody schedules it anew.
+            drained = Drained(why) if _is_step(input) else InternalTransient(why)
+            raise translate(drained, activity.info().attempt) from error
         except (ApplicationError, CancelledError):
             raise
         except Exception as error:
@@ -159,7 +161,7 @@ class _Translate(ActivityInboundInterceptor):
     async def _judged(self, input: ExecuteActivityInput) -> Any:
         """Run the step; what fails because its worker is broken costs the video no attempt."""
         queue = activity.info().task_queue
-        is_step = bool(input.args) and isinstance(input.args[0], StepRequest)
+        is_step = _is_step(input)
         try:
             result = await self.next.execute_activity(input)
         except (ApplicationError, CancelledError):
@@ -176,3 +178,7 @@ class _Translate(ActivityInboundInterceptor):
         if self._health is not None and is_step:
             self._health.went_well(queue)
         return result
+
+
+def _is_step(input: ExecuteActivityInput) -> bool:
+    return bool(input.args) and isinstance(input.args[0], StepRequest)

@@ -67,14 +67,15 @@ class TranscodeSteps:
         except VlogError as error:
             told = on_device(error, decoded_there=staying)
             if not staying or not isinstance(told, GpuFailed):
-                raise told from error
+                raise told from (None if told is error else error)  # its own cause it must not be
             log.info("gpu.decoded_by_cpu", step=request.step_key, reason=told.sentence)
         else:
             return
         try:
             await self._encode(device.tool, replace(device, decodes=frozenset()), request, work)
         except VlogError as error:
-            raise on_device(error, decoded_there=False) from error
+            told = on_device(error, decoded_there=False)
+            raise told from (None if told is error else error)
 
     async def _encode(self, tool: Ffmpeg, device: GpuEncoder | None, request: TranscodeSpan, work: "_SpanWork") -> None:
         name = f"job{request.job_id}-{request.step_key}-g{request.generation}a{activity.info().attempt}"

@@ -18,7 +18,7 @@ def routed(
     Not the lowest rung beside others: by it the video begins to play, and a GPU that only looks idle would hold
     that up. What an earlier job has begun stays where it is, and what descended does not rise again.
     """
-    free = [(gpu, slot) for gpu in gpus for slot in range(gpu.slots)]
+    free = [(gpu, slot) for gpu in gpus for slot in range(min(gpu.slots, len(plan.renditions)))]
     for mine in (r for r in plan.renditions if r.gpu and r.quality in {*names, *begun}):
         _take(free, mine.codec)
     rungs = [r for r in plan.renditions if not r.is_alternative]

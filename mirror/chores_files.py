@@ -70,7 +70,6 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     if ends and await database_now(s) - max(ends) < timedelta(seconds=grace_s):
         return None
     rows: list[str] = []
-    await count_before_purge(s, video_id)
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
     newest = max(int(job.output.removeprefix("r")) for job in jobs)
@@ -113,6 +112,7 @@ async def begin_purge(s: WriteSession, video_id: int, *, retention_s: float) -> 
 
 async def end_purge(s: WriteSession, video_id: int) -> None:
     """Forget everything of a video whose bytes are gone, but its slug: that is never given again."""
+    await count_before_purge(s, video_id)
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow, Job):
         await s.execute(delete(table).where(table.video_id == video_id))
     cleared = await s.execute(

@@ -14,6 +14,8 @@ from mirror.sessions import AnySession
 from mirror.tables import Job, JobStep, QualityProgressRow, Worker, unfinished
 from mirror.views import View
 
+MOST_SLOTS = 1024
+
 
 class WorkerStatusView(View):
     """What listeners hear of a worker."""
@@ -42,9 +44,8 @@ async def statuses(s: AnySession, worker_ids: Sequence[str] | None = None) -> li
 
 async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     """Count the workers that encode and were heard of lately, and their slots."""
-    slots = Worker.capabilities["slots"]["cpu"].as_integer()
-    found = await s.scalars(select(slots).where(_serves(heard_within_s), slots > 0).order_by(slots.desc()))
-    each = tuple(found)
+    told = await s.scalars(select(Worker.capabilities["slots"]["cpu"]).where(_serves(heard_within_s)))
+    each = tuple(sorted(filter(None, map(_slots, told)), reverse=True))
     return Capacity(workers=len(each), slots=sum(each), each=each)
 
 
@@ -68,7 +69,6 @@ async def idle_gpus(s: AnySession, *, heard_within_s: float, but: JobId) -> list
     A rendition has its slot from its first span to its last, also in the moment between two of them and before the
     first one is started: else all of many videos that come at once would go to one idle GPU.
     """
-    slots = Worker.capabilities["slots"]["gpu"].as_integer()
     held = (
         select(func.count())
         .where(
@@ -81,11 +81,15 @@ async def idle_gpus(s: AnySession, *, heard_within_s: float, but: JobId) -> list
         .scalar_subquery()
     )
     seen = await s.execute(
-        select(slots.label("slots"), held.label("held"), Worker.capabilities["encoders"].label("encoders"))
-        .where(_serves(heard_within_s), slots > 0)
+        select(
+            Worker.capabilities["slots"]["gpu"].label("slots"),
+            held.label("held"),
+            Worker.capabilities["encoders"].label("encoders"),
+        )
+        .where(_serves(heard_within_s))
         .order_by(Worker.id)
     )
-    found = [(row.slots - row.held, row.held, _encoders(row.encoders)) for row in seen]
+    found = [(_slots(row.slots) - row.held, row.held, _encoders(row.encoders)) for row in seen if _slots(row.slots)]
     waiting = max(0, await _promised(s, but) - sum(held for _, held, _ in found))
     gpus = []
     for free, _, encoders in found:
@@ -128,6 +132,11 @@ def _serves(heard_within_s: float) -> ColumnElement[bool]:
         Worker.quarantined_at.is_(None),
         Worker.last_heartbeat > lately,
     )
+
+
+def _slots(told: object) -> int:
+    """Read a worker's own word for its slots: a number that a machine can have, or none."""
+    return min(told, MOST_SLOTS) if type(told) is int and told > 0 else 0
 
 
 def _encoders(told: object) -> dict[Codec, str]:

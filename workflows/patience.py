@@ -7,6 +7,8 @@ from temporalio import workflow
 from contracts.steps import StepFailure
 from workflows import options
 
+SHORTEST = timedelta(seconds=1)
+
 
 class Patience:
     """Counts what one step has waited since it was scheduled, or last held by a worker."""
@@ -20,7 +22,8 @@ class Patience:
         if not self._limit:
             return None
         self._since = self._since or workflow.now()
-        return self._limit - (workflow.now() - self._since)
+        # Time passes in a pause too, and while nobody runs workflows; a limit that is over Temporal refuses for ever.
+        return max(self._limit - (workflow.now() - self._since), SHORTEST)
 
     def renew(self) -> None:
         """Begin anew: it was held meanwhile, or taken back."""

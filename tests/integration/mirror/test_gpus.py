@@ -9,7 +9,7 @@ from contracts.media import IdleGpu, Span, TranscodePlan
 from contracts.states import Codec, StepName, StepOutcome
 from contracts.steps import QualityProgress, StepProgress
 from mirror import writes
-from mirror.reads_workers import idle_gpus
+from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus
 from mirror.recorder import StepClaim, WorkerIdentity
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, WorkerRegistration
@@ -173,3 +173,15 @@ async def test_a_step_that_vanished_with_its_gpu_is_closed_and_may_still_say_how
     assert await row(database, step, id=video.job_id) == {"outcome": "failed", "error_code": "GPU_FAILED"}
     job = await job_row(database, video)
     assert (job["last_error"], job["state"]) == (None, "unclaimed")
+
+
+async def test_a_workers_own_words_hold_up_nobody_else(database: Database) -> None:
+    await register(database)
+    for number, slots in enumerate(("x", 2.5, True, -1, {"a": 1}, None)):
+        odd = WorkerIdentity(f"odd-{number}", "odd")
+        await register(database, odd, slots={"gpu": slots, "cpu": slots})
+    boaster = WorkerIdentity("boaster", "boaster")
+    await register(database, boaster, slots={"gpu": 2_000_000_000, "cpu": 2_000_000_000})
+    assert await idle(database) == [2, MOST_SLOTS]
+    async with database.read() as s:
+        assert (await capacity(s, heard_within_s=60)).each == (MOST_SLOTS,)
