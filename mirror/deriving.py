@@ -154,6 +154,13 @@ def encodes(step: JobStep, quality: str, generation: int = 0) -> bool:
     return generation_in(step.step_key, quality) == generation
 
 
+def counts(step: JobStep, current: Mapping[str, int]) -> bool:
+    """Tell whether a step is part of what is made: not if all that it encodes has started anew since."""
+    if step.step is not StepName.TRANSCODE or not step.qualities:
+        return True
+    return any(encodes(step, quality, current.get(quality, 0)) for quality in step.qualities)
+
+
 def generations(plan: Mapping[str, Any] | None) -> dict[str, int]:
     """Say of which generation each quality, and each sound as `audio_0`, is by a job's plan as it is stored."""
     known = plan or {}

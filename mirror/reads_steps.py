@@ -4,7 +4,7 @@ A film of three hours has a thousand steps, and every heartbeat of each of them 
 by Postgres; rows are read only of what is not.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from sqlalchemy import ARRAY, Integer, Subquery, Text, and_, cast, column, func, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
@@ -12,7 +12,6 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from contracts.ids import JobId
 from contracts.states import StepName, StepOutcome
 from mirror.deriving import Done, DoneQuality
-from mirror.descents import counts
 from mirror.sessions import AnySession
 from mirror.tables import JobStep
 
@@ -25,26 +24,18 @@ async def attempts_of(s: AnySession, job_id: JobId | int, step_key: str) -> list
     return list(found.scalars())
 
 
-async def open_steps(s: AnySession, job_id: JobId | int, *, but: str, fell: Collection[str] = ()) -> list[JobStep]:
-    """Read the newest attempt of each step but one, without spans that are done, and GPUs' of what `fell` from them."""
-    newest = _newest(job_id, but, fell)
+async def open_steps(s: AnySession, job_id: JobId | int, *, but: str) -> list[JobStep]:
+    """Read the newest attempt of each step but one, without spans that are done."""
+    newest = _newest(job_id, but)
     query = select(JobStep).where(JobStep.id.in_(select(newest.c.id).where(~newest.c.is_done)))
     return list((await s.execute(query)).scalars())
 
 
 async def done_spans(
-    s: AnySession,
-    job_id: JobId | int,
-    *,
-    but: str,
-    generations: Mapping[str, int] | None = None,
-    fell: Collection[str] = (),
+    s: AnySession, job_id: JobId | int, *, but: str, generations: Mapping[str, int] | None = None
 ) -> Done:
-    """Add up the spans that are done, leaving out one step, and what was made before a quality started anew.
-
-    What GPUs made of qualities that `fell` from them is left out too.
-    """
-    newest = _newest(job_id, but, fell)
+    """Add up the spans that are done, leaving out one step, and what was made before a quality started anew."""
+    newest = _newest(job_id, but)
     quality = func.jsonb_array_elements_text(newest.c.qualities).table_valued(column("name", Text)).lateral("quality")
     # As `generation_in` reads it.
     told = func.substring(newest.c.step_key, func.concat("[:,]", quality.c.name, "[.]([0-9]+)(?:,|$)"))
@@ -78,7 +69,7 @@ def _longest(firsts: list[int], lengths: list[int]) -> dict[int, int]:
     return dict(sorted(zip(firsts, lengths, strict=True)))
 
 
-def _newest(job_id: JobId | int, but: str, fell: Collection[str]) -> Subquery:
+def _newest(job_id: JobId | int, but: str) -> Subquery:
     """Name the newest attempt of each step. By one sort: a join of the table with itself is at its planner's mercy."""
     is_done = and_(
         JobStep.step == StepName.TRANSCODE,
@@ -90,7 +81,7 @@ def _newest(job_id: JobId | int, but: str, fell: Collection[str]) -> Subquery:
     return (
         select(JobStep.id, JobStep.step_key, is_done.label("is_done"), *shown)
         .ext(distinct_on(JobStep.step_key))
-        .where(JobStep.job_id == job_id, JobStep.step_key != but, counts(fell) if fell else true())
+        .where(JobStep.job_id == job_id, JobStep.step_key != but)
         .order_by(JobStep.step_key, JobStep.generation.desc(), JobStep.attempt.desc())
         .subquery("newest")
     )

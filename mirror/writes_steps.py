@@ -19,12 +19,12 @@ from mirror.deriving import (
     Done,
     JobPicture,
     QualityPicture,
+    counts,
     generations,
     latest_attempts,
     picture_job,
     picture_quality,
 )
-from mirror.descents import descended, that_count
 from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
 from mirror.locking import database_now, lock_job
 from mirror.playable import is_playable
@@ -215,9 +215,8 @@ def _update_row(row: JobStep, news: StepNews, now: datetime) -> None:
 
 async def _record_job(s: WriteSession, job: Job, row: JobStep, now: datetime) -> list[Event]:
     """Let one step's news change the rows of job, qualities and video."""
-    fell = descended(job)
-    attempts = that_count([*await open_steps(s, job.id, but=row.step_key, fell=fell), row], job)
-    done = await done_spans(s, job.id, but=row.step_key, generations=generations(job.plan), fell=fell)
+    attempts = [*await open_steps(s, job.id, but=row.step_key), row]
+    done = await done_spans(s, job.id, but=row.step_key, generations=generations(job.plan))
     events: list[Event] = []
     if job.started_at is None:
         job.started_at = row.started_at
@@ -235,11 +234,11 @@ async def redraw(
     s: WriteSession, job: Job, attempts: list[JobStep], now: datetime, done: Done = NOTHING_DONE
 ) -> list[Event]:
     """Derive the rows of a locked job, its qualities and its video from all its steps; `done` may be left out."""
-    steps = latest_attempts(that_count(attempts, job))
+    current = generations(job.plan)
+    steps = latest_attempts([step for step in attempts if counts(step, current)])
     found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
     qualities = found.scalars().all()
     events: list[Event] = []
-    current = generations(job.plan)
     for quality in qualities:
         events += _apply_quality(quality, picture_quality(quality, steps, done, current.get(quality.quality, 0)), now)
     picture = picture_job(job, steps, qualities, done)
