@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from contracts.steps import FailJob, Finalize
+from contracts.end_steps import FailJob, Finalize
 from mirror import writes
 from mirror.sessions import Database
 

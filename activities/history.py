@@ -17,9 +17,10 @@ from temporalio.exceptions import ApplicationError, TimeoutError
 
 from activities.chores.ending import ending_of
 from activities.chores.knowing import KnownWorkflow, PendingStep
+from contracts.end_steps import FailJob, Finalize, Publish
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import StepOutcome
-from contracts.steps import FailJob, Finalize, Publish, StepFailure, StepProgress, StepRequest, TranscodeRequest
+from contracts.steps import StepFailure, StepProgress, StepRequest, TranscodeRequest
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim
 from mirror.rebuilding import JobStory, ToldStep
 from mirror.step_events import LATER_CODES

@@ -4,9 +4,9 @@ from itertools import count
 
 from temporalio import activity
 
+from contracts.end_steps import Publish, Published, WriteManifests
 from contracts.ids import ObjectKey
 from contracts.layout import MASTER, MPD, PLAYLIST, earlier_prefixes, segment_index, video_prefix
-from contracts.steps import Publish, Published, WriteManifests
 from media import manifests
 from mirror import reads, writes
 from mirror.sessions import Database

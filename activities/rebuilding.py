@@ -6,8 +6,8 @@ from temporalio.client import Client
 
 from activities.chores.knowing import known_workflow
 from activities.history import HistoryReader
+from contracts.end_steps import Publish
 from contracts.layout import PLAYLIST
-from contracts.steps import Publish
 from mirror.locking import lock_job
 from mirror.rebuilding import rebuild_job
 from mirror.sessions import Database

@@ -2,8 +2,8 @@
 
 from temporalio import activity
 
+from contracts.end_steps import RemovePartial, VerifiedRenditions
 from contracts.layout import video_prefix
-from contracts.steps import RemovePartial, VerifiedRenditions
 from mirror import reads
 from mirror.locking import lock_job
 from mirror.sessions import Database

@@ -3,10 +3,11 @@
 from temporalio import activity
 
 from activities.pulse import pulsing
+from contracts.end_steps import BrokenRendition, VerifiedRenditions, VerifyRenditions
 from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, rendition_prefix, segment_index
 from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, SubtitleRendition, VideoRendition
-from contracts.steps import BrokenRendition, EncodedAudio, VerifiedRenditions, VerifyRenditions
+from contracts.steps import EncodedAudio
 from media.bandwidth import measure
 from media.boxes import InitFacts, read_init
 from storage.store import Store

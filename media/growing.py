@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
+from contracts.end_steps import VerifiedRenditions
 from contracts.media import (
     AudioRendition,
     AudioTimeline,
@@ -18,7 +19,6 @@ from contracts.media import (
     SubtitleRendition,
     VideoRendition,
 )
-from contracts.steps import VerifiedRenditions
 from media.boxes import read_init
 from media.manifests import MediaPlaylist, longest_sound, master_playlist
 

@@ -10,10 +10,10 @@ from itertools import count as counting
 from itertools import groupby
 from xml.sax.saxutils import quoteattr
 
+from contracts.end_steps import VerifiedRenditions
 from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name
 from contracts.media import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import Codec
-from contracts.steps import VerifiedRenditions
 
 _GROUP = "aud"
 _TEXT_GROUP = "subs"

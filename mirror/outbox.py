@@ -3,8 +3,9 @@
 Several may carry at once, API processes and housekeeping: the same start twice is one start.
 """
 
+from contracts.end_steps import FailJob
 from contracts.starting import START_REFUSED, HandOver, Start
-from contracts.steps import FailJob, TranscodeRequest
+from contracts.steps import TranscodeRequest
 from mirror import reads, writes
 from mirror.sessions import Database
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from sqlalchemy import Select, and_, column, func, not_, or_, select, table
 from sqlalchemy.orm import aliased
 
+from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, VideoId
 from contracts.states import JobState, VideoStatus, WorkerStatus
-from contracts.steps import TranscodeRequest, VerifiedRenditions
+from contracts.steps import TranscodeRequest
 from mirror.cursors import BadCursor, cursor_of, id_of, is_id
 from mirror.reads_tracks import tracks_of
 from mirror.sessions import AnySession

@@ -6,9 +6,10 @@ from datetime import datetime
 from sqlalchemy import delete, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
+from contracts.end_steps import FailJob, Finalize, Publish
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import AFTER_THE_END, JobKind, QualityStatus, StepName, StepOutcome, VideoStatus
-from contracts.steps import FailJob, Finalize, Publish, StepProgress, TranscodeRequest
+from contracts.steps import StepProgress, TranscodeRequest
 from mirror.claims import StepClaim, WorkerIdentity
 from mirror.hooks import TOLD_BEFORE
 from mirror.locking import database_now, lock_job

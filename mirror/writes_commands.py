@@ -6,10 +6,10 @@ Telling is safe to repeat, so that a wish is neither lost nor stuck, whoever die
 
 from datetime import datetime
 
+from contracts.end_steps import FailJob
 from contracts.errors import CANCELLED, JOB_ENDED
 from contracts.ids import JobId, VideoId
 from contracts.states import EventLevel, Tier
-from contracts.steps import FailJob
 from mirror.commands import Refused, Wish, wish_of
 from mirror.events import TOPIC_PROGRESS, Event, add_event, notify
 from mirror.locking import database_now, lock_job

@@ -6,9 +6,10 @@ from typing import Any
 from sqlalchemy import and_, case, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
+from contracts.end_steps import FailJob, Finalize
 from contracts.errors import CANCELLED, RETRIES_EXHAUSTED
 from contracts.states import EventLevel, JobKind, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
-from contracts.steps import FailJob, Finalize, MissingRendition
+from contracts.steps import MissingRendition
 from mirror.cleaning import clean, sentence
 from mirror.deriving import latest_attempts
 from mirror.events import TOPIC_COMPLETE, TOPIC_PROGRESS, Event, add_event, add_events, notify

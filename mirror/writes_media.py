@@ -5,10 +5,10 @@ from typing import Any
 from sqlalchemy import delete, func, update
 from sqlalchemy.dialects.postgresql import insert
 
+from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, VideoId
 from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, TranscodePlan, VideoRendition
 from contracts.states import QualityStatus
-from contracts.steps import VerifiedRenditions
 from mirror.cleaning import clean, jsonable
 from mirror.deriving import generations
 from mirror.descents import tell_descents

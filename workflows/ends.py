@@ -7,19 +7,10 @@ with workflow.unsafe.imports_passed_through():
     from activities.ending import EndingSteps
     from activities.publishing import ManifestSteps, PublishSteps
     from activities.removing import RemovalSteps
+    from contracts.end_steps import FailJob, Finalize, Publish, RemovePartial, VerifiedRenditions, WriteManifests
     from contracts.media import TranscodePlan
     from contracts.states import VideoStatus
-    from contracts.steps import (
-        FailJob,
-        Finalize,
-        MissingRendition,
-        Publish,
-        RemovePartial,
-        TranscodeRequest,
-        TranscodeResult,
-        VerifiedRenditions,
-        WriteManifests,
-    )
+    from contracts.steps import MissingRendition, TranscodeRequest, TranscodeResult
     from workflows import options
     from workflows.reasons import reason
     from workflows.stepping import Steps, uninterrupted

@@ -14,20 +14,12 @@ from temporalio.exceptions import (
 with workflow.unsafe.imports_passed_through():
     from activities.probing import ProbeSteps
     from activities.verifying import VerifySteps
+    from contracts.end_steps import VerifiedRenditions, VerifyRenditions
     from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
     from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
     from contracts.states import JobKind, VideoStatus
-    from contracts.steps import (
-        EncodedAudio,
-        MissingRendition,
-        Probe,
-        SetPriority,
-        TranscodeRequest,
-        TranscodeResult,
-        VerifiedRenditions,
-        VerifyRenditions,
-    )
+    from contracts.steps import EncodedAudio, MissingRendition, Probe, SetPriority, TranscodeRequest, TranscodeResult
     from workflows import copying, ends, fates, options, sides
     from workflows.children import Children
     from workflows.encode_list import TranscodeList

@@ -5,9 +5,9 @@ from temporalio.client import Client
 
 from activities.chores.ending import ending_of
 from activities.chores.knowing import known_workflow
+from contracts.end_steps import Finalize
 from contracts.housekeeping import ChoreDone, KeepHouse
 from contracts.ids import JobId, VideoId
-from contracts.steps import Finalize
 from mirror import writes
 from mirror.chores_drift import DoubtfulJob, doubtful_jobs, put_back
 from mirror.outbox import Outbox

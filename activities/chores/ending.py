@@ -3,9 +3,10 @@
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError, TimeoutError
 
+from contracts.end_steps import FailJob, Finalize
 from contracts.errors import CANCELLED, TERMINATED, WORKFLOW_FAILED, WORKFLOW_TIMED_OUT
 from contracts.ids import JobId, VideoId
-from contracts.steps import FailJob, Finalize, TranscodeResult
+from contracts.steps import TranscodeResult
 
 NO_REASON = ("Workflow terminated", "terminated by user via frontend")  # what stands there when nobody gave one
 

@@ -7,8 +7,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
+from contracts.end_steps import FailJob, Finalize
 from contracts.queues import TaskQueue
-from contracts.steps import FailJob, Finalize, TranscodeSpan
+from contracts.steps import TranscodeSpan
 from tests.replay import gpu_stories
 from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import COMMANDS, Handle, telling, temporal_for_stories

@@ -6,9 +6,9 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError
 
+from contracts.end_steps import FailJob, Finalize
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
-from contracts.steps import FailJob, Finalize
 from media.spans import choose_lists, choose_spans
 from tests.replay.fake_steps import PLAN, FakeSteps
 from tests.replay.stories import COMMANDS, telling, temporal_for_stories

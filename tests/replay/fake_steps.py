@@ -6,6 +6,17 @@ from typing import Any
 
 from temporalio import activity
 
+from contracts.end_steps import (
+    BrokenRendition,
+    FailJob,
+    Finalize,
+    Publish,
+    Published,
+    RemovePartial,
+    VerifiedRenditions,
+    VerifyRenditions,
+    WriteManifests,
+)
 from contracts.errors import (
     BuildMissing,
     Drained,
@@ -35,25 +46,16 @@ from contracts.queues import TaskQueue
 from contracts.remux_steps import DropRemux, Remux, RemuxedSource
 from contracts.states import Codec
 from contracts.steps import (
-    BrokenRendition,
     EncodeAudio,
     EncodedAudio,
-    FailJob,
-    Finalize,
     MadeStoryboard,
     MadeThumbnail,
     MakePlan,
     MakeStoryboard,
     MakeThumbnail,
     Probe,
-    Publish,
-    Published,
-    RemovePartial,
     TranscodedSpan,
     TranscodeSpan,
-    VerifiedRenditions,
-    VerifyRenditions,
-    WriteManifests,
 )
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media.continuing import continued

@@ -9,10 +9,11 @@ from pathlib import Path
 from temporalio.testing import ActivityEnvironment
 
 from activities.subtitles import SubtitleSteps
+from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, MASTER, MPD, PLAYLIST, segment_name
 from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, TranscodePlan, VideoRendition
-from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan, VerifiedRenditions
+from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media import commands, encoder, manifests
 from media.bandwidth import measure

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from contracts.end_steps import FailJob
 from contracts.states import StepName, WorkerStatus
-from contracts.steps import FailJob
 from mirror import writes, writes_deleting
 from mirror.migrate import migrate
 from mirror.sessions import Database

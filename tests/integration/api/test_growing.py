@@ -17,10 +17,11 @@ from temporalio.testing import ActivityEnvironment
 from activities.publishing import ManifestSteps
 from activities.verifying import VerifySteps
 from api import growing
+from contracts.end_steps import VerifyRenditions, WriteManifests
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name, timeline_key
 from contracts.media import AudioTimeline, PlannedSubtitle, Rung
-from contracts.steps import EncodedAudio, VerifyRenditions, WriteManifests
+from contracts.steps import EncodedAudio
 from media.boxes import read_init, read_segment
 from media.manifests import MediaPlaylist, media_playlist_subtitles
 from media.planning import PlanOptions

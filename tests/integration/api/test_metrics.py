@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import text
 
+from contracts.end_steps import FailJob
 from contracts.errors import RETRIES_EXHAUSTED
 from contracts.states import StepName, StepOutcome, WorkerStanding, WorkerStatus
-from contracts.steps import FailJob
 from mirror import writes
 from mirror.chores_files import end_purge
 from mirror.counting import count_settled

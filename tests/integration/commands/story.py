@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.end_steps import FailJob, Finalize, VerifiedRenditions
 from contracts.ids import JobId, VideoId
 from contracts.media import FrameRate, VideoRendition
 from contracts.states import Codec
-from contracts.steps import FailJob, Finalize, MissingRendition, VerifiedRenditions
+from contracts.steps import MissingRendition
 from mirror import writes
 from tests.integration.api.running import Api
 from tests.integration.mirror.story import PLAN

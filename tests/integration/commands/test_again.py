@@ -3,8 +3,9 @@
 import asyncio
 from typing import Any
 
+from contracts.end_steps import FailJob, Finalize, VerifiedRenditions
 from contracts.ids import JobId, VideoId
-from contracts.steps import FailJob, Finalize, MissingRendition, TranscodeRequest, VerifiedRenditions
+from contracts.steps import MissingRendition, TranscodeRequest
 from mirror import writes, writes_again
 from mirror.writes_again import Again
 from tests.integration.api.running import Api

@@ -5,8 +5,8 @@ from pathlib import Path
 from temporalio.testing import ActivityEnvironment
 
 from activities.publishing import PublishSteps
+from contracts.end_steps import Finalize, Publish, VerifiedRenditions
 from contracts.ids import JobId
-from contracts.steps import Finalize, Publish, VerifiedRenditions
 from mirror import reads, writes, writes_again
 from mirror.sessions import Database
 from mirror.writes_again import Again

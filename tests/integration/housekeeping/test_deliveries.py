@@ -16,10 +16,10 @@ from activities import webhooks
 from activities.chores.deliveries import DeliveriesChore
 from activities.failures import FailureInterceptor
 from activities.webhooks import WebhookSteps
+from contracts.end_steps import FailJob, Finalize
 from contracts.errors import CANCELLED, RETRIES_EXHAUSTED
 from contracts.housekeeping import KeepHouse
 from contracts.queues import TaskQueue
-from contracts.steps import FailJob, Finalize
 from contracts.webhooks import USUAL_ALERTS, PostDelivery
 from mirror import writes
 from mirror.deliveries import DeliveryOutbox, release

@@ -21,13 +21,14 @@ from activities.history import HistoryReader, step_types
 from activities.publishing import ManifestSteps, PublishSteps
 from activities.rebuilding import MirrorRebuild
 from activities.recording import RecordingInterceptor
+from contracts.end_steps import VerifiedRenditions
+from contracts.end_steps import VerifyRenditions as Verify
 from contracts.housekeeping import KeepHouse
 from contracts.layout import PLAYLIST
 from contracts.media import FrameRate, SourceFacts, VideoRendition
 from contracts.queues import TaskQueue
 from contracts.states import Codec
-from contracts.steps import Probe, QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan, VerifiedRenditions
-from contracts.steps import VerifyRenditions as Verify
+from contracts.steps import Probe, QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan
 from mirror.outbox import Outbox
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database

@@ -12,10 +12,11 @@ from activities import pulse
 from activities.audio import AudioSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
+from contracts.end_steps import VerifyRenditions
 from contracts.ids import JobId, ObjectKey
 from contracts.layout import rendition_prefix, segment_name, timeline_key
 from contracts.media import AudioTimeline, Rung
-from contracts.steps import EncodeAudio, EncodedAudio, StepProgress, VerifyRenditions
+from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
 from media.planning import PlanOptions
 from media.tools import Toolbox
 from storage.local import LocalStore

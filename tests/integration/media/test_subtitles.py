@@ -10,10 +10,10 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.subtitles import SubtitleSteps
 from activities.verifying import VerifySteps
+from contracts.end_steps import VerifyRenditions
 from contracts.errors import VlogError
 from contracts.ids import ObjectKey
 from contracts.media import Rung
-from contracts.steps import VerifyRenditions
 from contracts.subtitle_steps import MadeSubtitles
 from media import commands
 from media.planning import PlanOptions

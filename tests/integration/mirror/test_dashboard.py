@@ -1,7 +1,7 @@
 """SQL of the documented dashboard, with the columns and conditions of its document, runs here unchanged."""
 
+from contracts.end_steps import FailJob, Finalize
 from contracts.states import StepName, StepOutcome
-from contracts.steps import FailJob, Finalize
 from mirror import writes, writes_again
 from mirror.sessions import Database
 from mirror.writes_again import Again

@@ -2,10 +2,10 @@
 
 from sqlalchemy import text
 
+from contracts.end_steps import FailJob, Finalize, VerifiedRenditions
 from contracts.errors import CANCELLED
 from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
 from contracts.states import Codec, EventLevel, JobState, StepName, StepOutcome, VideoStatus
-from contracts.steps import FailJob, Finalize, VerifiedRenditions
 from mirror import reads, writes
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, Event

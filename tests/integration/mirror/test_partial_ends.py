@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from contracts.end_steps import FailJob, Finalize
 from contracts.states import StepName, StepOutcome
-from contracts.steps import FailJob, Finalize, MissingRendition
+from contracts.steps import MissingRendition
 from mirror import writes
 from mirror.sessions import Database
 from tests.integration.mirror.story import OTHER, claim, event_names, job_row, planned, row, rows_of, tell

@@ -5,7 +5,7 @@ from pathlib import Path
 from temporalio.testing import ActivityEnvironment
 
 from activities.removing import RemovalSteps
-from contracts.steps import RemovePartial, VerifiedRenditions
+from contracts.end_steps import RemovePartial, VerifiedRenditions
 from mirror import writes, writes_again, writes_commands
 from mirror.sessions import Database
 from mirror.writes_again import Again

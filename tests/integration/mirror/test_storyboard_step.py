@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from contracts.end_steps import Finalize
 from contracts.states import StepName, StepOutcome
-from contracts.steps import Finalize
 from mirror import writes
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo

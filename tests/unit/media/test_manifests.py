@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.end_steps import VerifiedRenditions
 from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
 from contracts.states import Codec
-from contracts.steps import VerifiedRenditions
 from media import manifests
 from media.bandwidth import measure
 from media.playlists import attributes, read_master, read_media, read_text_playlist, read_texts
