@@ -11,7 +11,8 @@ from contracts.queues import Turn
 from contracts.states import StepName
 from contracts.steps import TranscodedSpan, TranscodeSpan
 from media.spans import choose_lists, evenly
-from tests.replay.fake_steps import PLAN, FakeSteps
+from tests.replay.fake_plans import PLAN
+from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import telling, temporal_for_stories
 
 SLOTS = 2

@@ -11,7 +11,7 @@ from temporalio.client import Client
 from api.moving import prioritize
 from contracts.queues import TaskQueue
 from contracts.states import Tier
-from tests.replay.fake_steps import LONG
+from tests.replay.fake_plans import LONG
 from tests.replay.stories import temporal_for_stories
 from tests.support.eventually import eventually
 from tests.support.turns import FRESH_COUNTS, WORKFLOWS, Line, Queued, unfairness, waiting_steps

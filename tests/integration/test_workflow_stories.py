@@ -10,7 +10,8 @@ from contracts.end_steps import FailJob, Finalize
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans
-from tests.replay.fake_steps import PLAN, FakeSteps
+from tests.replay.fake_plans import PLAN
+from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import COMMANDS, telling, temporal_for_stories
 
 

@@ -28,23 +28,16 @@ from contracts.errors import (
 )
 from contracts.ids import ObjectKey
 from contracts.media import (
-    AudioFacts,
     FrameRate,
-    Grid,
     IdleGpu,
-    PlannedAudio,
     PlannedRendition,
-    PlannedSubtitle,
     SourceFacts,
-    Span,
     SubtitleRendition,
     TranscodePlan,
-    VideoFacts,
     VideoRendition,
 )
 from contracts.queues import TaskQueue
 from contracts.remux_steps import DropRemux, Remux, RemuxedSource
-from contracts.states import Codec
 from contracts.steps import (
     EncodeAudio,
     EncodedAudio,
@@ -62,40 +55,8 @@ from media.continuing import continued
 from media.pinning import pin_anew
 from media.routing import descended, routed
 from tests.replay import gpu_stories
+from tests.replay.fake_plans import FACTS, LONG, PLAN, PLANS
 from tests.support.media_facts import toolbox
-
-FACTS = SourceFacts(
-    format_name="mov,mp4",
-    size_bytes=1_000_000,
-    duration_s=20,
-    video=VideoFacts(
-        stream=0,
-        codec="h264",
-        width=1280,
-        height=720,
-        display_width=1280,
-        display_height=720,
-        frame_rate=FrameRate(num=30),
-        average_rate=FrameRate(num=30),
-        packets=600,
-        end_s=20,
-    ),
-    audio=(AudioFacts(stream=1, codec="aac", channels=2, sample_rate=48000, duration_s=20),),
-)
-
-PLAN = TranscodePlan(
-    grid=Grid(frame_rate=FrameRate(num=30), frames=600, segment_frames=180),
-    renditions=(
-        PlannedRendition(quality="720p", width=1280, height=720, video_kbps=2500),
-        PlannedRendition(quality="360p", width=640, height=360, video_kbps=600),
-    ),
-    skipped=("1080p",),
-    audio=(PlannedAudio(track=0, stream=1, kbps=128, default=True),),
-    subtitles=(PlannedSubtitle(track=0, stream=2, codec="subrip"),),
-    spans=(Span(first_segment=0, segments=4),),
-    ffmpeg="test",
-)
-
 
 # Stories in which the encoder is at work when a command comes.
 HELD = (
@@ -107,33 +68,6 @@ HELD = (
     "cancelled beside a broken disk",
     *gpu_stories.HELD,
 )
-
-# A video of an hour: its lists have workflows of their own.
-LONG = PLAN.model_copy(
-    update={
-        "grid": PLAN.grid.model_copy(update={"frames": 40 * 180}),
-        "spans": tuple(Span(first_segment=2 * n, segments=2) for n in range(20)),
-        "lists": (("360p",), ("720p",)),
-        "window": 2,
-    }
-)
-TWO_TRACKS = PLAN.model_copy(
-    update={"audio": (*PLAN.audio, PlannedAudio(track=1, stream=2, kbps=128, language="deu", name="Deutsch"))}
-)
-# Begun with an ffmpeg that nobody has any more, beside a codec that the new one does not make.
-GONE = PLAN.model_copy(
-    update={
-        "renditions": (
-            *(rendition.model_copy(update={"ffmpeg": "8.1-gone"}) for rendition in PLAN.renditions),
-            PlannedRendition(
-                quality="360p-av1", width=640, height=360, video_kbps=300, codec=Codec.AV1, ffmpeg="8.1-gone"
-            ),
-        ),
-        "audio": tuple(track.model_copy(update={"ffmpeg": "8.1-gone"}) for track in PLAN.audio),
-        "lists": (("720p", "360p"), ("360p-av1",)),
-    }
-)
-PLANS = {"gone": GONE, "partial": TWO_TRACKS, "paused lists": LONG, "cancelled lists": LONG, "lists": LONG}
 
 
 def whole(planned: PlannedRendition) -> VideoRendition:

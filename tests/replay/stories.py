@@ -30,7 +30,8 @@ from runtime.locate import temporal_binary
 from runtime.temporal_server import DYNAMIC_CONFIG
 from tests.replay import gpu_stories
 from tests.replay.fake_chores import AWAY, BUSY, fake_chores
-from tests.replay.fake_steps import LONG, PLAN, FakeSteps
+from tests.replay.fake_plans import LONG, PLAN
+from tests.replay.fake_steps import FakeSteps
 from tests.replay.webhook_stories import WEBHOOK_STORIES, FakeReceiver, telling_webhook
 from workflows.encode_list import TranscodeList
 from workflows.housekeeping import Housekeeping

@@ -23,7 +23,8 @@ from contracts.queues import TaskQueue
 from contracts.starting import Start
 from contracts.states import Tier
 from contracts.steps import EncodeAudio, EncodedAudio, MakePlan, Probe, TranscodedSpan, TranscodeRequest, TranscodeSpan
-from tests.replay.fake_steps import PLAN, FakeSteps
+from tests.replay.fake_plans import PLAN
+from tests.replay.fake_steps import FakeSteps
 from tests.support.eventually import eventually
 from workflows.encode_list import TranscodeList
 from workflows.starting import TranscodeStarter

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.media import PlannedAudio, PlannedRendition
 from contracts.states import Codec, JobKind
-from tests.replay.fake_steps import PLAN
+from tests.replay.fake_plans import PLAN
 from tests.replay.stories import REQUEST
 from workflows.fates import critical_qualities, is_critical_sound
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import httpx
 
+from mirror.chores_workers import mark_silent_workers_offline
 from tests.integration.api.running import Api
+
+SILENT_S = 300.0
+
+
+async def mark(api: Api) -> list[str]:
+    """Mark offline who has been silent for too long, as housekeeping does."""
+    async with api.database.write() as s:
+        return await mark_silent_workers_offline(s, silent_s=SILENT_S, start_grace_s=0)
 
 
 @dataclass(frozen=True)

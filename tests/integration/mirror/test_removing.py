@@ -11,7 +11,8 @@ from mirror.sessions import Database
 from mirror.writes_again import Again
 from storage.local import LocalStore
 from tests.integration.mirror.story import upload
-from tests.replay.fake_steps import PLAN, whole
+from tests.replay.fake_plans import PLAN
+from tests.replay.fake_steps import whole
 
 ENVIRONMENT = ActivityEnvironment()
 

@@ -5,7 +5,7 @@ from contracts.media import Encoding, TranscodePlan
 from contracts.states import Codec
 from contracts.steps import MakePlan
 from media.continuing import continued
-from tests.replay.fake_steps import FACTS, PLAN
+from tests.replay.fake_plans import FACTS, PLAN
 
 BUILDS = frozenset({"test"})
 
