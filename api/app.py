@@ -17,6 +17,7 @@ from api import (
     metrics,
     pages,
     playback,
+    session,
     telling,
     uploading,
     videos,
@@ -29,11 +30,13 @@ from api.bodies import AnswerAfterBody, BoundedBodies
 from api.cors import PlaybackCors
 from api.delivering import Deliverer
 from api.errors import install
+from api.guessing import Guesses
 from api.live import Live
 from api.measuring import Measure, Measured
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
-from api.security import KnownHost
+from api.security import KnownHost, admin_secret
+from api.signing import Keys
 from api.starting import Starter
 from mirror.sessions import Database
 from runtime.schedules import keep_scheduled
@@ -82,6 +85,8 @@ def create_app(
     )
     app.state.parts = Parts(settings, database, store, temporal, starter, teller, temporal_ui_url)
     app.state.visibility = playback.Visibility()
+    app.state.keys = Keys(admin_secret(settings))
+    app.state.guesses = Guesses()
     app.state.growing = growing.Growing()
     app.state.live = live
     app.state.measured = Measured()
@@ -89,6 +94,7 @@ def create_app(
     install(app)
     for part in (
         pages,
+        session,
         uploading,
         videos,
         jobs,

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from api.schemas import ErrorBody
 
 TAGS = [
+    {"name": "session", "description": "Sign in with the admin secret; a cookie then stands for it."},
     {"name": "videos", "description": "Upload a video, list them, follow one."},
     {"name": "jobs", "description": "One run of a video through the pipeline: its state, its steps, its events."},
     {
@@ -29,7 +30,7 @@ _EXAMPLES: dict[int, tuple[str, str, str]] = {
     401: (
         "The admin secret is missing",
         "ADMIN_SECRET_REQUIRED",
-        "Send the admin secret in the X-Admin-Secret header.",
+        "Sign in, or send the admin secret in the X-Admin-Secret header.",
     ),
     403: ("The admin secret is wrong", "ADMIN_SECRET_WRONG", "The admin secret is not right."),
     404: ("There is no such thing", "VIDEO_NOT_FOUND", "There is no video 12."),
@@ -43,6 +44,11 @@ _EXAMPLES: dict[int, tuple[str, str, str]] = {
         "Ask for localhost or 127.0.0.1; other names are answered once VLOG_ADMIN_SECRET is set.",
     ),
     422: ("A parameter is not valid", "INVALID_REQUEST", "limit: Input should be less than or equal to 200"),
+    429: (
+        "Too many wrong secrets; Retry-After says when to come back",
+        "TOO_MANY_GUESSES",
+        "Too many wrong secrets came from this address. Please wait a moment.",
+    ),
     503: (
         "A neighbour is away; Retry-After says when to come back",
         "DATABASE_UNAVAILABLE",

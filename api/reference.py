@@ -10,7 +10,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-_STYLE = """
+STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 h2 { margin-top: 2.5rem } h3 { margin-bottom: .2rem } h3 code { font-size: 1rem }
 code, pre { font: 14px/1.4 ui-monospace, monospace } pre { background: #f4f4f4; padding: .7rem; overflow-x: auto }
@@ -23,7 +23,8 @@ a { color: #8ab4f8 } }
 def shell(title: str, body: str) -> str:
     """Put a page around its body, which is HTML already."""
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    return f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head><body>{body}</body></html>'
+    style = '<link rel="stylesheet" href="/docs.css">'
+    return f'<!doctype html><html lang="en"><head>{head}{style}</head><body>{body}</body></html>'
 
 
 def reference(openapi: Schema) -> str:

@@ -1,7 +1,8 @@
-"""Who may come in: the admin secret, and no other website's page on behalf of its visitor."""
+"""Who may come in: the admin secret or its cookie, and no other website's page on behalf of its visitor."""
 
 import hmac
-from typing import Annotated
+import time
+from typing import Annotated, cast
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Header, Request
@@ -10,7 +11,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.cors import PLAYBACK
 from api.errors import ApiError, answer
+from api.guessing import Guesses
 from api.parts import parts_of
+from api.signing import Keys
 from runtime.settings import Settings, is_loopback
 
 
@@ -33,21 +36,89 @@ def require_registrar(
 
 
 def _require(request: Request, x_admin_secret: str | None, secret: str) -> None:
-    """Ask for a secret; without a secret, refuse pages of other origins.
+    """Ask for a secret, or for the cookie that stands for the admin's; without a secret, refuse other sites' pages.
 
     The service without a secret listens on loopback only, yet any website may make its visitor's
     browser post a form to loopback. Browsers say so in `Origin`; curl and our own page pass.
     """
     if not secret:
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-            raise ApiError(403, "ORIGIN_FORBIDDEN", "Pages of other sites may do nothing here.")
+        refuse_other_sites(request)
         return
     if not x_admin_secret:
-        raise ApiError(401, "ADMIN_SECRET_REQUIRED", "Send the admin secret in the X-Admin-Secret header.")
+        # The cookie stands for the admin secret and for no other.
+        if secret == admin_secret(parts_of(request).settings) and session_expiry(request) is not None:
+            refuse_forgery(request)
+            return
+        raise ApiError(401, "ADMIN_SECRET_REQUIRED", "Sign in, or send the admin secret in the X-Admin-Secret header.")
+    guesses: Guesses = request.app.state.guesses
+    guesses.refuse_if_many(request)
     # Headers arrive decoded as Latin-1 whatever they are; this gives back the bytes that were sent.
-    if not hmac.compare_digest(x_admin_secret.encode("latin-1"), secret.encode()):
+    is_right(request, x_admin_secret.encode("latin-1"), secret)
+
+
+def is_right(request: Request, said: bytes, secret: str) -> None:
+    """Compare in constant time; a wrong one is counted."""
+    if not hmac.compare_digest(said, secret.encode()):
+        guesses: Guesses = request.app.state.guesses
+        guesses.wrong(request)
         raise ApiError(403, "ADMIN_SECRET_WRONG", "The admin secret is not right.")
+
+
+def keys_of(request: Request) -> Keys:
+    return cast(Keys, request.app.state.keys)
+
+
+def cookie_name(request: Request) -> str:
+    """Name the cookie; over HTTPS so that a browser takes it from this very host only, and never in clear."""
+    return "__Host-vlog_session" if request.url.scheme == "https" else "vlog_session"
+
+
+def session_expiry(request: Request) -> int | None:
+    """Say until when somebody is signed in; None when they are not."""
+    note = request.cookies.get(cookie_name(request))
+    return keys_of(request).expiry("session", "admin", note, time.time()) if note else None
+
+
+def is_admin(request: Request) -> bool:
+    """Tell whether who asks may see everything, without refusing anybody."""
+    try:
+        require_admin(request, request.headers.get("x-admin-secret"))
+    except ApiError:
+        return False
+    return True
+
+
+def refuse_forgery(request: Request) -> None:
+    """Ask of a change made by cookie that it comes from our own page.
+
+    The cookie is SameSite=Strict, but a site is more than an origin: any host below the same domain, any port. Browsers
+    say where a request comes from in `Sec-Fetch-Site`, and over plain HTTP, where they do not, in `Origin`.
+    """
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return
+    site = request.headers.get("sec-fetch-site")
+    if site == "same-origin" or (site is None and _is_same_origin(request)):
+        return
+    raise origin_forbidden()
+
+
+def refuse_other_sites(request: Request) -> None:
+    """Refuse what a browser says comes from another origin's page; who says nothing is no browser."""
+    if request.headers.get("sec-fetch-site") == "same-origin":
+        return  # behind a proxy that changes `Host`, `Origin` and `Host` differ
+    if request.headers.get("origin") is not None and not _is_same_origin(request):
+        raise origin_forbidden()
+
+
+def _is_same_origin(request: Request) -> bool:
+    try:
+        return urlsplit(request.headers.get("origin", "")).netloc == request.headers.get("host")
+    except ValueError:  # brackets that do not close
+        return False
+
+
+def origin_forbidden() -> ApiError:
+    return ApiError(403, "ORIGIN_FORBIDDEN", "Pages of other sites may do nothing here.")
 
 
 AdminOnly = Depends(require_admin)

@@ -40,6 +40,9 @@ async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> Non
         ("post", "/api/jobs/{job_id}/pause"),
         ("post", "/api/jobs/{job_id}/resume"),
         ("post", "/api/jobs/{job_id}/priority"),
+        ("post", "/api/session"),
+        ("get", "/api/session"),
+        ("delete", "/api/session"),
         ("post", "/api/worker/register"),
         ("post", "/api/worker/heartbeat"),
         ("get", "/api/workers"),
@@ -78,11 +81,22 @@ async def test_every_answer_has_an_example(schema: dict[str, Any]) -> None:
 
 
 async def test_every_example_fits_its_model() -> None:
-    from api import schemas, schemas_events, schemas_jobs, schemas_report, schemas_webhooks, schemas_workers
+    from api import (
+        schemas,
+        schemas_events,
+        schemas_jobs,
+        schemas_report,
+        schemas_session,
+        schemas_webhooks,
+        schemas_workers,
+    )
 
     models = [
         model
-        for module in (schemas, schemas_events, schemas_jobs, schemas_report, schemas_webhooks, schemas_workers)
+        for module in (
+            *(schemas, schemas_events, schemas_jobs, schemas_report, schemas_session, schemas_webhooks),
+            schemas_workers,
+        )
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
     ]
