@@ -8,6 +8,7 @@ like that: a step that does not fit waits, and nothing new is taken meanwhile, s
 
 import asyncio
 import contextlib
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -128,7 +129,8 @@ class Lane(CustomSlotSupplier):
     def __init__(self, room: Room, slots: int) -> None:
         self._room, self._slots = room, slots
         self._loop = asyncio.get_running_loop()
-        self._asking: set[SlotPermit] = set()  # no answer yet
+        # No answer yet. Weakly: when a poller is stopped at the moment it is given one, nobody returns it.
+        self._asking: WeakSet[SlotPermit] = WeakSet()
         self._running: set[SlotPermit] = set()
         self._weights: list[int] = []  # of those that have begun
         self._changed = asyncio.Event()
@@ -168,6 +170,7 @@ class Lane(CustomSlotSupplier):
                 await self._changed.wait()
             permit = SlotPermit()
             self._asking.add(permit)
+            weakref.finalize(permit, self._soon, self.look).atexit = False
             return permit
 
     def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
@@ -179,13 +182,14 @@ class Lane(CustomSlotSupplier):
     def release_slot(self, ctx: SlotReleaseContext) -> None:
         self._soon(self._ended, ctx.permit)
 
-    def _soon(self, change: Callable[[SlotPermit], None], permit: SlotPermit) -> None:
+    def _soon(self, change: Callable[..., None], *permit: SlotPermit) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody asks any more
-            self._loop.call_soon_threadsafe(change, permit)
+            self._loop.call_soon_threadsafe(change, *permit)
 
     def _begun(self, permit: SlotPermit) -> None:
         self._asking.discard(permit)
         self._running.add(permit)
+        self.look()  # its step may have been weighed already, while it still counted as asked for
 
     def _ended(self, permit: SlotPermit) -> None:
         self._asking.discard(permit)

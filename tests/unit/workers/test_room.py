@@ -1,6 +1,7 @@
 """Who may begin, who waits, and who is sent elsewhere: memory and disk, one step at a time."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -237,6 +238,29 @@ async def test_a_step_that_never_began_frees_its_slot() -> None:
     assert await asking.is_refused()
     await asking.released(permit)
     assert not await asking.is_refused()
+
+
+async def test_a_step_that_was_weighed_before_its_slot_is_marked_used_holds_up_nobody() -> None:
+    """The step begins on our loop; that its slot is used is said by a thread of Temporal's, now before, now after."""
+    asking = Asking(Room(10, plenty).lane(2))
+    permit = await asking.given()
+    with asking.lane.weighed(1):
+        following = asyncio.create_task(asking.given())
+        await settled()
+        assert not following.done()
+        await asking.begun(permit)
+        await following
+
+
+async def test_a_slot_that_was_given_to_nobody_is_free_again() -> None:
+    asking = Asking(Room(10, plenty).lane(1))
+    permit = await asking.given()
+    following = asyncio.create_task(asking.given())
+    await settled()
+    assert not following.done()
+    del permit  # the poller was stopped at this very moment
+    gc.collect()
+    await following
 
 
 async def test_while_somebody_waits_for_memory_nothing_new_is_taken() -> None:
