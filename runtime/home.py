@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import itertools
 import os
 import secrets
 from datetime import datetime
@@ -109,6 +110,17 @@ def is_held(home: Path) -> bool:
             return not _lock(lock.fileno())
     except OSError:
         return False
+
+
+def take_seat(home: Path) -> tuple[int, BinaryIO]:
+    """Take the lowest number that no living process of this home has, until the file that comes with it is closed."""
+    folder = make_private(home / "seats")
+    for number in itertools.count(1):
+        seat = open(folder / str(number), "ab")
+        if _lock(seat.fileno()):
+            return number, seat
+        seat.close()
+    raise AssertionError("numbers do not end")
 
 
 def _lock_file(home: Path) -> BinaryIO:

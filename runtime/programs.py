@@ -67,6 +67,7 @@ def _worker(settings: Settings, number: int, workers: int) -> Program:
             settings,
             VLOG_DRAIN_SECONDS=f"{drain_s:g}",
             VLOG_WORKER_NAME=name if workers == 1 and settings.worker_name else f"{name}-{number}",
+            VLOG_MACHINE_WORKERS=str(max(workers, settings.machine_workers)),
         ),
         stop_within_s=drain_s + 3,
     )

@@ -101,6 +101,7 @@ class Settings(BaseSettings):
 
     # What a worker may spend.
     worker_name: str | None = None
+    machine_workers: Slots = 1  # that share what the machine has
     cpu_slots: Slots | None = None
     gpu_slots: Slots | None = None
     io_slots: Slots = 4

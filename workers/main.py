@@ -3,10 +3,7 @@
 import asyncio
 import contextlib
 import logging
-import os
 import signal
-import socket
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +27,7 @@ from workers.build import Parts, build_worker
 from workers.gate import Gate
 from workers.gpu import capabilities, look_for_gpu
 from workers.machine import this_machine
+from workers.naming import name_for
 from workers.quarantine import Quarantine
 from workers.registering import keep_registered
 from workers.room import Room
@@ -63,9 +61,10 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     pools, gpu = await look_for_gpu(settings, pools, tools)
     machine = replace(this_machine(), gpu_sessions=gpu.sessions)
     slots = all_slots(pools, settings, machine)
+    called = name_for(settings)
     identity = WorkerIdentity(
-        worker_id=_worker_id(settings),
-        worker_name=settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
+        worker_id=called.worker_id,
+        worker_name=called.name,
         # A worker is busy when its encoders are: a probe under way keeps nobody waiting.
         slots={pool.queue: room for pool, room in slots.items() if pool in (Pool.CPU, Pool.GPU)},
     )
@@ -141,10 +140,3 @@ async def _connected(joined: Joined, name: str) -> Client:
         except RuntimeError as error:  # the SDK's word for "cannot connect"
             log.warning("Temporal does not answer at %s, trying again: %s", joined.temporal_address, error)
             await asyncio.sleep(TEMPORAL_WAIT_S)
-
-
-def _worker_id(settings: Settings) -> str:
-    """Keep a named worker's id over restarts, so that a killed one leaves no ghost and a disabled one stays so."""
-    if settings.worker_name is None:
-        return str(uuid.uuid4())
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"vlog:{socket.gethostname()}:{settings.home}:{settings.worker_name}"))

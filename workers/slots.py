@@ -19,10 +19,13 @@ def slots(pool: Pool, settings: Settings, machine: Machine) -> int:
     match pool:
         case Pool.CPU:
             # Two at least, so that sound and thumbnail do not queue behind the picture on a small machine.
-            return settings.cpu_slots or max(2, min(int(machine.cores / CORES_PER_ENCODE), _by_memory(machine)))
+            of_all = max(2, min(int(machine.cores / CORES_PER_ENCODE), _by_memory(machine)))
+            return settings.cpu_slots or max(1, of_all // settings.machine_workers)
         case Pool.GPU:
             # The device encodes; reading, and often decoding and scaling, keeps a core busy all the same.
-            return settings.gpu_slots or max(1, min(machine.gpu_sessions, int(machine.cores), _by_memory(machine)))
+            of_all = min(int(machine.cores), _by_memory(machine))
+            # Sessions are not shared: workers of one machine have a device each.
+            return settings.gpu_slots or max(1, min(machine.gpu_sessions, of_all // settings.machine_workers))
         case Pool.IO:
             return settings.io_slots
         case Pool.ANALYSIS:
@@ -36,7 +39,7 @@ def all_slots(pools: Iterable[Pool], settings: Settings, machine: Machine) -> di
 
 
 def memory_for_steps(settings: Settings, machine: Machine) -> int:
-    return settings.worker_memory or int(machine.memory_bytes * MEMORY_SHARE)
+    return settings.worker_memory or int(machine.memory_bytes * MEMORY_SHARE / settings.machine_workers)
 
 
 def _by_memory(machine: Machine) -> int:

@@ -41,6 +41,7 @@ def two_workers(counter: CountingFfmpeg, tmp_path_factory: pytest.TempPathFactor
         # A worker that is only slow must not be taken for dead: what two of them encode is counted twice.
         "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": "10",
         "VLOG_FFMPEG": str(counter.program),
+        "VLOG_CPU_SLOTS": "2",
     }
     running.start(workers=2)
     try:

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from contracts.queues import Pool
+from runtime.home import RunFile
+from runtime.programs import own_programs
 from runtime.settings import Settings
 from workers.__main__ import pools_from
 from workers.machine import Machine
-from workers.slots import all_slots, slots
+from workers.slots import all_slots, memory_for_steps, slots
 from workers.version import ROOT, code_version
 
 GIB = 1 << 30
@@ -30,6 +32,22 @@ def test_slots_follow_cores_and_memory(cores: float, gib: float, cpu: int, gpu: 
     machine = Machine(cores, int(gib * GIB), gpu_sessions=3)
     assert slots(Pool.CPU, SETTINGS, machine) == cpu
     assert slots(Pool.GPU, SETTINGS, machine) == gpu
+
+
+@pytest.mark.parametrize("workers, cpu, gpu, gib", [(1, 8, 3, 51.2), (2, 4, 3, 25.6), (8, 1, 2, 6.4), (64, 1, 1, 0.8)])
+def test_workers_of_one_machine_share_it(workers: int, cpu: int, gpu: int, gib: float) -> None:
+    machine = Machine(16, 64 * GIB, gpu_sessions=3)
+    shared = Settings(home=Path("/nowhere"), machine_workers=workers)
+    assert slots(Pool.CPU, shared, machine) == cpu
+    assert slots(Pool.GPU, shared, machine) == gpu
+    assert memory_for_steps(shared, machine) == int(gib * GIB)
+
+
+def test_each_of_several_workers_below_up_is_told_to_share(tmp_path: Path) -> None:
+    run = RunFile.model_construct(api_url="http://127.0.0.1:9000")
+    for count in (1, 3):
+        children = own_programs(Settings(home=tmp_path), run, count)[1:]
+        assert [child.environment["VLOG_MACHINE_WORKERS"] for child in children] == [str(count)] * count
 
 
 def test_settings_win_for_every_pool() -> None:
