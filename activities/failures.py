@@ -79,6 +79,9 @@ class Health(Protocol):
     async def is_ours(self, queue: str, error: VlogError, build: str) -> bool:
         """Tell whether a step failed because of this worker, whatever it was given; `build` is the ffmpeg it used."""
 
+    def again_in_s(self, queue: str) -> float:
+        """Say when such a step had better come again."""
+
 
 class FailureInterceptor(Interceptor):
     """One per worker process: translates failures, and hands running steps back when there is no time to drain."""
@@ -174,7 +177,9 @@ class _Translate(ActivityInboundInterceptor):
                 ours = await self._health.is_ours(queue, known, getattr(input.args[0], "ffmpeg", ""))
             if not ours:
                 raise
-            raise WorkerBroken(f"The worker is broken: {known.sentence}", detail=known.detail) from error
+            broken = WorkerBroken(f"The worker is broken: {known.sentence}", detail=known.detail)
+            broken.retry_after_s = self._health.again_in_s(queue)
+            raise broken from error
         if self._health is not None and is_step:
             self._health.went_well(queue)
         return result

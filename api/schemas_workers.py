@@ -84,6 +84,7 @@ WORKER: dict[str, Any] = {
     "metadata": {},
     "version": "0.1",
     "quarantined_at": None,
+    "pools_aside": [],
     "revoked_at": None,
 }
 
@@ -102,7 +103,8 @@ class Worker(Answer):
     capabilities: dict[str, Any]
     metadata: dict[str, Any]
     version: str | None
-    quarantined_at: datetime | None = Field(description="Set aside since then: its steps failed, one after the other")
+    quarantined_at: datetime | None = Field(description="Since when it has set pools of its own aside")
+    pools_aside: tuple[str, ...] = Field(description="The pools whose work it does not take: a test of its own failed")
     revoked_at: datetime | None
 
 

@@ -201,7 +201,8 @@ def _name(worker: Json) -> str:
 def _status(worker: Json) -> str:
     if worker["standing"] == "revoked":
         return "revoked"
-    return f"{worker['status']}, quarantined" if worker["quarantined_at"] else str(worker["status"])
+    aside = ", ".join(worker["pools_aside"])
+    return f"{worker['status']}, set aside: {printable(aside)}" if aside else str(worker["status"])
 
 
 def _row(worker: Json) -> tuple[object, ...]:
@@ -227,7 +228,11 @@ def _facts(worker: Json) -> Iterator[tuple[str, str]]:
     if worker["version"]:
         yield "version", worker["version"]
     if worker["quarantined_at"]:
-        yield "set aside", f"since {_when(worker['quarantined_at'])}: its steps failed one after the other"
+        pools = printable(", ".join(worker["pools_aside"]))
+        yield (
+            "set aside",
+            f"{pools}, since {_when(worker['quarantined_at'])}: it failed a test of its own, or five steps",
+        )
     for name in ("capabilities", "metadata"):
         if worker[name]:
             yield name[:10], json.dumps(worker[name], ensure_ascii=False)

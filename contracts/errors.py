@@ -131,6 +131,10 @@ class GpuFailed(VlogError):
     kind = FailureKind.DESCEND
 
 
+class GpuLacks(GpuFailed):
+    """The device is well; driver or ffmpeg are made without what this video needs."""
+
+
 # --- storage and neighbours -------------------------------------------------------------------------------------
 
 

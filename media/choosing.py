@@ -5,7 +5,7 @@ What a graph needs is read off the graph itself: a filter that is added there is
 
 from collections.abc import Sequence
 
-from contracts.errors import GpuFailed
+from contracts.errors import GpuLacks
 from contracts.media import AudioFacts, Encoding, Grid, PlannedAudio, SourceFacts, VideoFacts
 from contracts.states import Codec
 from media import filters, sound
@@ -29,7 +29,7 @@ def for_rendition(
 def for_device(tool: Ffmpeg, video: VideoFacts, grid: Grid, encoding: Encoding) -> None:
     """Insist that the one build that reaches a device also decodes this source and has what its picture needs."""
     if missing := tool.lacks(Needs(decoder=video.codec, filters=filters_needed(video, grid, encoding))):
-        raise GpuFailed(f"The ffmpeg that reaches the GPU cannot handle this video: missing {', '.join(missing)}.")
+        raise GpuLacks(f"The ffmpeg that reaches the GPU cannot handle this video: missing {', '.join(missing)}.")
 
 
 def for_pictures(tools: Toolbox, facts: SourceFacts, grid: Grid, encoding: Encoding, usual: Ffmpeg) -> Ffmpeg:

@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import EncoderStalled, GpuFailed, OutputIncomplete, VlogError
+from contracts.errors import EncoderStalled, GpuLacks, OutputIncomplete, VlogError
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, segment_name
 from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, Span, VideoFacts
@@ -83,7 +83,7 @@ class Gpu:
             if one.name == name:
                 return one
         has = ", ".join(self.names.values()) or "none"
-        raise GpuFailed(f"This worker's GPU has no encoder {name}.", detail=f"It has: {has}.")
+        raise GpuLacks(f"This worker's GPU has no encoder {name}.", detail=f"It has: {has}.")
 
     def shown(self) -> dict[str, Any]:
         """Tell people what was found."""

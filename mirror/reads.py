@@ -4,15 +4,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Select, and_, column, func, not_, or_, select, table
+from sqlalchemy import Select, column, func, or_, select, table
 from sqlalchemy.orm import aliased
 
 from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, VideoId
-from contracts.states import JobState, VideoStatus, WorkerStatus
+from contracts.states import JobState, VideoStatus
 from contracts.steps import TranscodeRequest
 from mirror.cursors import BadCursor, cursor_of, id_of, is_id
 from mirror.reads_tracks import tracks_of
+from mirror.reads_workers import has_work_left, is_there
 from mirror.sessions import AnySession
 from mirror.showing import (
     show_event,
@@ -190,9 +191,7 @@ async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100
 
 async def health_counts(s: AnySession, *, worker_silence_s: float = WORKER_SILENCE_S) -> HealthCounts:
     """Count workers that are heard from, jobs that wait and run, videos by status."""
-    heard = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, worker_silence_s)
-    gone = Worker.status.in_([WorkerStatus.OFFLINE, WorkerStatus.DISABLED])
-    workers = select(func.count()).select_from(Worker).where(and_(not_(gone), Worker.last_heartbeat > heard))
+    workers = select(func.count()).select_from(Worker).where(is_there(worker_silence_s), has_work_left())
     per_state = select(JOB_STATES.c.state, func.count()).group_by(JOB_STATES.c.state)
     states = {row[0]: row[1] for row in await s.execute(per_state)}
     per_status = select(Video.status, func.count()).where(Video.deleted_at.is_(None)).group_by(Video.status)

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Boolean, ColumnElement, and_, cast, column, func, select, true
+from sqlalchemy import Boolean, ColumnElement, and_, cast, column, exists, func, not_, or_, select, true
 from sqlalchemy.dialects.postgresql import JSONB
 
 from contracts.ids import JobId
 from contracts.media import Capacity, IdleGpu
-from contracts.queues import TaskQueue
+from contracts.queues import Pool, TaskQueue
 from contracts.states import Codec, QualityStatus, StepOutcome, WorkerStatus, WorkerType
 from mirror.sessions import AnySession
-from mirror.tables import Job, JobStep, QualityProgressRow, Worker, unfinished
+from mirror.tables import Job, JobStep, QualityProgressRow, Worker, WorkerApiKey, unfinished
 from mirror.views import View
 
 MOST_SLOTS = 1024
@@ -44,18 +44,18 @@ async def statuses(s: AnySession, worker_ids: Sequence[str] | None = None) -> li
 
 async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     """Count the workers that encode and were heard of lately, and their slots."""
-    told = await s.scalars(select(Worker.capabilities["slots"]["cpu"]).where(_serves(heard_within_s)))
+    told = await s.scalars(select(Worker.capabilities["slots"]["cpu"]).where(_serves(Pool.CPU, heard_within_s)))
     each = tuple(sorted(filter(None, map(_slots, told)), reverse=True))
     return Capacity(workers=len(each), slots=sum(each), each=each)
 
 
-async def others_serve(s: AnySession, worker_id: str, pool: str, *, heard_within_s: float) -> bool:
+async def others_serve(s: AnySession, worker_id: str, pool: Pool, *, heard_within_s: float) -> bool:
     """Tell whether somebody else was heard of lately who takes such work."""
     found = await s.execute(
         select(Worker.id)
         .where(
             Worker.worker_id != worker_id,
-            _serves(heard_within_s),
+            _serves(pool, heard_within_s),
             Worker.capabilities["pools"].contains([pool]),
         )
         .limit(1)
@@ -86,7 +86,7 @@ async def idle_gpus(s: AnySession, *, heard_within_s: float, but: JobId) -> list
             held.label("held"),
             Worker.capabilities["encoders"].label("encoders"),
         )
-        .where(_serves(heard_within_s))
+        .where(_serves(Pool.GPU, heard_within_s))
         .order_by(Worker.id)
     )
     found = [(_slots(row.slots) - row.held, row.held, _encoders(row.encoders)) for row in seen if _slots(row.slots)]
@@ -125,13 +125,29 @@ async def _promised(s: AnySession, but: JobId) -> int:
     return found.scalar_one()
 
 
-def _serves(heard_within_s: float) -> ColumnElement[bool]:
-    lately = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, heard_within_s)
+def is_there(heard_within_s: float) -> ColumnElement[bool]:
+    """Say that a worker was heard of lately, and that people let it work."""
     return and_(
         Worker.status.not_in([WorkerStatus.OFFLINE, WorkerStatus.DISABLED]),
-        Worker.quarantined_at.is_(None),
-        Worker.last_heartbeat > lately,
+        Worker.last_heartbeat > _ago(heard_within_s),
     )
+
+
+def has_work_left() -> ColumnElement[bool]:
+    """Say that a worker has not set aside all that it was started for; `orchestrate` goes on by itself."""
+    unfit = Worker.pools_aside.op("||")(cast([Pool.ORCHESTRATE.value], JSONB))
+    return or_(Worker.quarantined_at.is_(None), not_(Worker.capabilities["pools"].contained_by(unfit)))
+
+
+def _serves(pool: Pool, heard_within_s: float) -> ColumnElement[bool]:
+    """Say that a worker takes steps of a pool. One with a key comes over HTTP: it may beat and never ask for work."""
+    has_key = exists().where(WorkerApiKey.worker_id == Worker.id)
+    polls = or_(not_(has_key), Worker.asked_at > _ago(heard_within_s))
+    return and_(is_there(heard_within_s), polls, not_(Worker.pools_aside.contains([pool.value])))
+
+
+def _ago(seconds: float) -> ColumnElement[datetime]:
+    return func.now() - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
 def _slots(told: object) -> int:

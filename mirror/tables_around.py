@@ -33,9 +33,11 @@ class Worker(Base):
     # `metadata` belongs to SQLAlchemy on a model, so the attribute has another name than its column.
     about: Mapped[dict[str, Any] | None] = mapped_column("metadata", JSONB)
     # ours
-    quarantined_at: Mapped[datetime | None]
+    quarantined_at: Mapped[datetime | None]  # while it has set any pool aside
+    pools_aside: Mapped[list[str]] = mapped_column(server_default=text("'[]'::jsonb"))  # those it is unfit for
     version: Mapped[str | None] = mapped_column(String(100))
     revoked_at: Mapped[datetime | None]  # shut out by a person; all its keys, if it has any, are revoked too
+    asked_at: Mapped[datetime | None]  # for a step, or told of one it has: who only beats is given none
     # Counted by the worker itself, written with its next sign of life; see /metrics.
     heartbeats: Mapped[int] = mapped_column(server_default="0")
     heartbeat_failures: Mapped[int] = mapped_column(server_default="0")

@@ -21,6 +21,7 @@ class WorkerView(View):
     metadata: dict[str, Any]
     version: str | None
     quarantined_at: datetime | None
+    pools_aside: tuple[str, ...]
     revoked_at: datetime | None
 
 

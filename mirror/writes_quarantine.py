@@ -1,4 +1,4 @@
-"""A worker sets itself aside, and comes back: one column and one line of the audit log each."""
+"""A worker sets pools of its own aside, and takes them up again: two columns, and a line of the audit log each time."""
 
 from collections.abc import Collection
 
@@ -10,36 +10,38 @@ from mirror.sessions import AnySession, WriteSession
 from mirror.tables import Worker
 
 
-async def is_quarantined(s: AnySession, worker_id: str) -> bool:
-    found = await s.execute(select(Worker.quarantined_at).where(Worker.worker_id == worker_id))
-    return found.scalar_one_or_none() is not None
+async def pools_aside(s: AnySession, worker_id: str) -> frozenset[str]:
+    """Name the pools that a worker was last known to be unfit for."""
+    found = await s.execute(select(Worker.pools_aside).where(Worker.worker_id == worker_id))
+    return frozenset(found.scalar_one_or_none() or ())
 
 
-async def quarantine_worker(s: WriteSession, worker_id: str, why: str, pools: Collection[str]) -> None:
-    """Note that a worker takes no more work of these pools; told again it is no news."""
-    done = await s.execute(
-        update(Worker)
-        .where(Worker.worker_id == worker_id, Worker.quarantined_at.is_(None))
-        .values(quarantined_at=func.now())
-        .returning(Worker.worker_name)
+async def set_pools_aside(s: WriteSession, worker_id: str, pools: Collection[str], why: str) -> None:
+    """Note which pools a worker is unfit for from now on, all of them; told again it is no news."""
+    found = await s.execute(
+        select(Worker.worker_name, Worker.pools_aside)
+        .where(Worker.worker_id == worker_id)
+        .with_for_update(key_share=True)
     )
-    for name in done.scalars():
-        message = f"{name or worker_id} set itself aside: {why}"
-        fields = {"worker_id": worker_id, "pools": sorted(pools)}
+    row = found.one_or_none()
+    now, before = set(pools), set(row.pools_aside) if row else set()
+    if row is None or now == before:
+        return
+    await s.execute(
+        update(Worker)
+        .where(Worker.worker_id == worker_id)
+        .values(
+            pools_aside=sorted(now),
+            quarantined_at=func.coalesce(Worker.quarantined_at, func.now()) if now else None,
+        )
+        .execution_options(synchronize_session=False)
+    )
+    who = row.worker_name or worker_id
+    if new := sorted(now - before):
+        message, fields = f"{who} set itself aside: {why}", {"worker_id": worker_id, "pools": new}
         event = Event("worker.quarantined", None, message, fields, EventLevel.WARNING, actor=worker_id)
         await add_event(s, event)
-        await notify(s, TOPIC_WORKERS, worker_id)
-
-
-async def release_worker(s: WriteSession, worker_id: str) -> None:
-    """Note that a worker passed its test and takes work again."""
-    done = await s.execute(
-        update(Worker)
-        .where(Worker.worker_id == worker_id, Worker.quarantined_at.is_not(None))
-        .values(quarantined_at=None)
-        .returning(Worker.worker_name)
-    )
-    for name in done.scalars():
-        message = f"{name or worker_id} passed its test and is back."
-        await add_event(s, Event("worker.released", None, message, {"worker_id": worker_id}, actor=worker_id))
-        await notify(s, TOPIC_WORKERS, worker_id)
+    if back := sorted(before - now):
+        message, fields = f"{who} is set aside no longer.", {"worker_id": worker_id, "pools": back}
+        await add_event(s, Event("worker.released", None, message, fields, actor=worker_id))
+    await notify(s, TOPIC_WORKERS, worker_id)

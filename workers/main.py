@@ -111,11 +111,13 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         heard_within_s=3 * settings.worker_heartbeat_interval,
     )
     failures.health = quarantine
-    await quarantine.recall()
     testing = asyncio.create_task(quarantine.run())
-    registering = asyncio.create_task(
-        keep_registered(database, registration, recorder, settings.worker_heartbeat_interval, gate.heard)
-    )
+
+    async def be_known() -> None:
+        await quarantine.recall()  # first: whoever is welcome gets work
+        await keep_registered(database, registration, recorder, settings.worker_heartbeat_interval, gate.heard)
+
+    registering = asyncio.create_task(be_known())
     scheduling = asyncio.create_task(keep_scheduled(client, settings.stale_job_check_interval))
     log.info("serving %s as %s", ", ".join(pools), identity.worker_name)
     try:

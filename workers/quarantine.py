@@ -1,8 +1,8 @@
 """One broken machine must not eat the queue: a worker that fails tests itself, and stands aside if it must.
 
-When a step fails and other workers are there, a few pictures of our own are encoded. If they fail too, the step goes
-to the others at no cost, and this worker asks for no more. So it does after five failures in a row, whether alone or
-not and whatever the test says. It comes back when a test is clean. Why so: docs/decisions, 0013.
+When a step fails, a few pictures of our own are encoded. If they fail too, it is the machine and not the video: the
+step costs no try, and this worker asks for no more. So it does after five failures in a row, whatever the test says.
+It comes back when a test is clean. Why so: docs/decisions, 0013 and 0016.
 """
 
 import asyncio
@@ -12,11 +12,19 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from contracts.errors import DownloadTimeout, FailureKind, SourceError, UpstreamFailure, VlogError
+from contracts.errors import (
+    DownloadTimeout,
+    FailureKind,
+    GpuLacks,
+    SourceError,
+    UpstreamFailure,
+    VlogError,
+    WorkerBroken,
+)
 from contracts.queues import Pool
 from mirror.reads_workers import others_serve
 from mirror.sessions import Database
-from mirror.writes_quarantine import is_quarantined, quarantine_worker, release_worker
+from mirror.writes_quarantine import pools_aside, set_pools_aside
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +32,12 @@ STREAK = 5
 LONGEST = 20  # times the first wait: 30 s becomes 10 minutes
 TRUST_S = 10.0  # a file may be blamed this long after the machine was seen to work
 AGAIN_S = 2.0
+ANSWER_S = 2.0
 
 Test = Callable[[str], Awaitable[None]]  # given the ffmpeg build in doubt, or ""; raises when it is not clean
+
+# Neither the machine's doing nor the video's: a step of which one of these came says nothing about either.
+ELSEWHERE = (DownloadTimeout, UpstreamFailure, GpuLacks)
 
 
 @dataclass
@@ -35,9 +47,11 @@ class Bench:
     pools: frozenset[Pool]
     test: Test
     wait_s: float  # before the next test, once it is set aside
+    test_at: float = 0.0  # by the clock that never jumps
     streak: int = 0
     build: str = ""  # the ffmpeg that failed last
     why: str = ""  # it is set aside
+    kept: frozenset[Pool] = frozenset()  # open all the same
     aside: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -66,7 +80,7 @@ class Quarantine:
         self._testing = asyncio.Lock()
         self._clean_at: dict[str, float] = {}  # when the last clean test of each build began
         self._news = asyncio.Event()
-        self._told = False
+        self._told: frozenset[str] = frozenset()  # the pools that the mirror knows to be aside
 
     # --- what the interceptor asks ------------------------------------------------------------------------------
 
@@ -77,120 +91,147 @@ class Quarantine:
     async def is_ours(self, queue: str, error: VlogError, build: str) -> bool:
         """Tell whether this machine made a step fail; five that did not, in a row, are too many all the same."""
         pool = next((pool for pool in self._ffmpeg.pools if pool.queue == queue), None)
-        if pool is None or error.kind is FailureKind.LATER or isinstance(error, DownloadTimeout | UpstreamFailure):
+        if pool is None or error.kind is FailureKind.LATER or isinstance(error, ELSEWHERE):
             return False
         blames_the_file = isinstance(error, SourceError)
         # A device that fails has the CPU to fall back on: there is nothing to give back.
-        if error.kind is not FailureKind.DESCEND and not await self._works(pool, build, TRUST_S * blames_the_file):
+        if error.kind is not FailureKind.DESCEND and not await self._works(build, TRUST_S * blames_the_file):
             return True
         if not blames_the_file:
-            self._count(pool, error)
+            await self._count(pool, error)
         return False
 
-    async def _works(self, pool: Pool, build: str, trust_s: float) -> bool:
-        """Test the machine, unless it was found to work since; one that is alone has nobody to pass its work on to."""
+    def again_in_s(self, queue: str) -> float:
+        """Say how long a step that is ours waits before it is queued anew: while we still ask, until the next test."""
+        still_asks = any(pool.queue == queue for pool in self._ffmpeg.kept)
+        until_test_s = self._ffmpeg.test_at - time.monotonic() if still_asks else 0.0
+        return max(WorkerBroken.retry_after_s, until_test_s)
+
+    async def _works(self, build: str, trust_s: float) -> bool:
+        """Test the machine, unless it was found to work since."""
         since = time.monotonic() - trust_s
         async with self._testing:  # steps that fail side by side share one test
             if self._ffmpeg.why:
+                await self._look_for_others()  # somebody may have come to whom it can go
                 return False
-            if self._clean_at.get(build, -math.inf) >= since or not await self._has_others(pool):
+            if self._clean_at.get(build, -math.inf) >= since:
                 return True
             began = time.monotonic()
             try:
                 await self._ffmpeg.test(build)
             except Exception as error:
                 self._ffmpeg.build = build
-                self._set_aside(self._ffmpeg, f"a test encode failed: {_said(error)}")
+                await self._set_aside(self._ffmpeg, f"a test encode failed: {_said(error)}")
                 return False
             self._clean_at[build] = began
             return True
-
-    async def _has_others(self, pool: Pool) -> bool:
-        try:
-            async with self._database.read() as session:
-                return await others_serve(session, self._worker_id, pool.value, heard_within_s=self._heard_within_s)
-        except Exception as error:
-            log.warning("not known whether other workers are there: %s", error)
-            return False
 
     def _counted(self, queue: str) -> Bench | None:
         """Name whose streak a step of this queue belongs to: only encoders' count."""
         return {Pool.CPU.queue.value: self._ffmpeg, Pool.GPU.queue.value: self._device}.get(queue)
 
-    def _count(self, pool: Pool, error: VlogError) -> None:
+    async def _count(self, pool: Pool, error: VlogError) -> None:
         bench = self._counted(pool.queue)
         if bench is None or bench.why:
             return
         bench.streak += 1
         if bench.streak >= STREAK:
-            self._set_aside(bench, f"its last {STREAK} steps failed, at last: {error.sentence}")
+            await self._set_aside(bench, f"its last {STREAK} steps failed, at last: {error.sentence}")
 
     # --- aside, and back ----------------------------------------------------------------------------------------
 
     async def recall(self) -> None:
-        """Stay aside over a restart, until a test is clean; it is made at once."""
-        try:
-            async with self._database.read() as session:
-                self._told = await is_quarantined(session, self._worker_id)
-        except Exception as error:
-            log.warning("not known whether this worker was set aside: %s", error)
-        if self._told:
-            for bench in self._benches:
+        """Stay aside over a restart, until a test is clean; it is made at once.
+
+        Asks until Postgres answers: without it the worker is not welcome yet, and what is not known would stay in
+        its row for ever.
+        """
+        while True:
+            try:
+                async with self._database.read() as session:
+                    self._told = await pools_aside(session, self._worker_id)
+                break
+            except Exception as error:
+                log.warning("not known yet whether this worker was set aside: %s", error)
+                await asyncio.sleep(AGAIN_S)
+        for bench, was_aside in ((self._ffmpeg, self._told - {Pool.GPU}), (self._device, self._told & {Pool.GPU})):
+            if was_aside and bench.pools:
                 bench.wait_s = 0.0
-                self._set_aside(bench, "it was set aside before it was restarted")
+                await self._set_aside(bench, "it was set aside before it was restarted")
+        self._announce()  # also what it does not serve any more
 
     async def run(self) -> None:
         """Test what is aside until it is clean, and tell the mirror, for ever."""
         await asyncio.gather(self._tell(), *map(self._mend, self._benches))
 
-    def _set_aside(self, bench: Bench, why: str) -> None:
+    async def _set_aside(self, bench: Bench, why: str) -> None:
         bench.why, bench.streak = why, 0
+        await self._look_for_others()
         bench.aside.set()
-        log.error("set aside, no more work for %s until a test is clean: %s", ", ".join(sorted(bench.pools)), why)
+        closed = ", ".join(sorted(bench.pools - bench.kept)) or "nobody"
+        log.error("set aside, no more work for %s until a test is clean: %s", closed, why)
         self._announce()
+
+    async def _look_for_others(self) -> None:
+        """Keep `io` open while nobody else serves it: alerts are posted there, the one about this worker among them.
+
+        What needs ffmpeg there fails, is ours, and waits for the next test.
+        """
+        kept = self._ffmpeg.kept
+        if self._ffmpeg.why and Pool.IO in self._ffmpeg.pools:
+            self._ffmpeg.kept = frozenset() if await self._has_others(Pool.IO) else frozenset({Pool.IO})
+        if kept != self._ffmpeg.kept and self._ffmpeg.aside.is_set():
+            self._announce()
+
+    async def _has_others(self, pool: Pool) -> bool:
+        try:
+            async with asyncio.timeout(ANSWER_S), self._database.read() as session:
+                return await others_serve(session, self._worker_id, pool, heard_within_s=self._heard_within_s)
+        except Exception as error:
+            log.warning("not known whether other workers are there: %s", error)
+            return False
 
     async def _mend(self, bench: Bench) -> None:
         while await bench.aside.wait():
             wait_s = bench.wait_s
             # Not from the start again when it comes back and fails at once: only what goes well makes it short again.
             bench.wait_s = min(LONGEST * self._first_wait_s, max(self._first_wait_s, 2 * wait_s))
+            bench.test_at = time.monotonic() + wait_s
             await asyncio.sleep(wait_s)
             try:
                 await bench.test(bench.build)
             except Exception as error:
                 log.warning("still aside, the test encode fails: %s; again in %.0f s", _said(error), bench.wait_s)
+                await self._look_for_others()
                 continue
-            bench.why, bench.build = "", ""
+            bench.why, bench.build, bench.kept = "", "", frozenset()
             bench.aside.clear()
             log.info("the test encode is clean: asking for work again")
             self._announce()
 
     def _announce(self) -> None:
-        self._changed(self._aside())
+        self._changed(
+            {
+                pool: f"The worker set itself aside: {bench.why}"
+                for bench in self._benches
+                if bench.why
+                for pool in bench.pools - bench.kept
+            }
+        )
         self._news.set()
-
-    def _aside(self) -> dict[Pool, str]:
-        return {
-            pool: f"The worker set itself aside: {bench.why}"
-            for bench in self._benches
-            if bench.why
-            for pool in bench.pools
-        }
 
     async def _tell(self) -> None:
         """Write to the mirror what changed; a Postgres that is away hears it later."""
         while await self._news.wait():
             self._news.clear()
-            why = next((bench.why for bench in self._benches if bench.why), "")
-            if bool(why) == self._told:
+            aside = [bench for bench in self._benches if bench.why]
+            unfit = frozenset(pool.value for bench in aside for pool in bench.pools)
+            if unfit == self._told:
                 continue
             try:
                 async with self._database.write() as session:
-                    if why:
-                        await quarantine_worker(session, self._worker_id, why, [pool.value for pool in self._aside()])
-                    else:
-                        await release_worker(session, self._worker_id)
-                self._told = bool(why)
+                    await set_pools_aside(session, self._worker_id, unfit, "; ".join(bench.why for bench in aside))
+                self._told = unfit
             except Exception as error:
                 log.warning("the mirror does not know yet whether this worker is set aside: %s", error)
                 self._news.set()

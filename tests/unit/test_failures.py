@@ -1,13 +1,18 @@
 """What a failure means is decided in one place."""
 
 import errno
+from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.failures import backoff_s, translate
+from activities.failures import FailureInterceptor, backoff_s, translate
 from contracts import errors
 from contracts.errors import FailureKind, VlogError
-from contracts.steps import StepFailure
+from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.steps import Probe, StepFailure
 
 EVERY_ERROR = [
     thing for thing in vars(errors).values() if isinstance(thing, type) and issubclass(thing, VlogError) and thing.code
@@ -46,3 +51,42 @@ def test_a_sentence_is_cut_to_what_a_row_holds() -> None:
 def test_waiting_doubles_from_five_to_sixty_seconds_with_a_tenth_of_jitter() -> None:
     assert [backoff_s(n, 0) for n in range(1, 7)] == [5, 10, 20, 40, 60, 60]
     assert backoff_s(1, 1) == pytest.approx(5.5) and backoff_s(1, -1) == pytest.approx(4.5)
+
+
+class Broken:
+    """A worker that knows that it is the one to blame, and when it looks at itself next."""
+
+    def went_well(self, queue: str) -> None: ...
+
+    async def is_ours(self, queue: str, error: VlogError, build: str) -> bool:
+        return isinstance(error, errors.SourceError)
+
+    def again_in_s(self, queue: str) -> float:
+        return 42.0
+
+
+class Failing(ActivityInboundInterceptor):
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "again_in_s"),
+    [(errors.SourceUnreadable("No."), "WORKER_BROKEN", 42.0), (errors.EncoderCrashed("No."), "ENCODER_CRASHED", 0.0)],
+    ids=["the worker's", "the step's own"],
+)
+async def test_what_is_the_workers_own_fault_costs_nothing_and_comes_when_it_may_be_mended(
+    error: VlogError, code: str, again_in_s: float
+) -> None:
+    failures = FailureInterceptor()
+    failures.health = Broken()
+    request = Probe(job_id=JobId(1), video_id=VideoId(1), source_key=ObjectKey("uploads/1"))
+    step = ExecuteActivityInput(fn=print, args=[request], executor=None, headers={})
+    with pytest.raises(ApplicationError) as caught:
+        await ActivityEnvironment().run(failures.intercept_activity(Failing(error)).execute_activity, step)
+    failure = caught.value.details[0]
+    assert (failure.code, failure.retry_after_s) == (code, again_in_s)
+    assert (failure.kind is FailureKind.LATER) == (code == "WORKER_BROKEN")

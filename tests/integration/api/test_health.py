@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from contracts.states import StepName
+from mirror.claims import WorkerRegistration
 from mirror.migrate import migrate
+from mirror.writes_workers import register_worker
 from tests.integration.api.running import Api, serving
+from tests.integration.mirror import story
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 
@@ -21,6 +25,35 @@ async def test_with_everybody_there_it_is_healthy_and_counts(api: Api) -> None:
     assert health["status"] == "healthy"
     assert health["postgres"]["ok"] and health["temporal"]["ok"] and health["storage"]["ok"]
     assert (health["active_workers"], health["pending_jobs"], health["queue_depth"]) == (0, 0, 0)
+
+
+COUNTED = {
+    "": 1,
+    "status = 'offline'": 0,
+    "status = 'disabled'": 0,
+    "last_heartbeat = now() - interval '301 seconds'": 0,
+    """quarantined_at = now(), pools_aside = '["gpu"]'""": 1,
+    """quarantined_at = now(), pools_aside = '["cpu", "gpu"]'""": 0,
+}
+
+
+async def test_a_worker_is_active_while_it_is_heard_of_and_has_not_set_all_its_work_aside(lonely_api: Api) -> None:
+    about = WorkerRegistration("us", "us", capabilities={"pools": ["orchestrate", "cpu", "gpu"]})
+    for changed, active in COUNTED.items():
+        async with lonely_api.database.write() as s:
+            await register_worker(s, about)
+        await lonely_api.change("UPDATE workers SET status = 'idle', quarantined_at = NULL, pools_aside = '[]'")
+        if changed:
+            await lonely_api.change(f"UPDATE workers SET {changed}")
+        health = (await lonely_api.http.get("/api/health")).json()
+        assert health["active_workers"] == active, changed
+
+
+async def test_jobs_are_counted_as_they_wait_and_run(lonely_api: Api) -> None:
+    videos = [await story.planned(lonely_api.database) for _ in range(3)]
+    await story.tell(lonely_api.database, story.claim(videos[0], StepName.TRANSCODE))
+    health = (await lonely_api.http.get("/api/health")).json()
+    assert (health["pending_jobs"], health["processing_jobs"]) == (2, 1)
 
 
 async def test_the_one_that_is_away_is_named(lonely_api: Api) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 from contracts.states import StepName, StepOutcome, WorkerStanding, WorkerStatus
 from mirror import writes
+from mirror.chores_workers import mark_silent_workers_offline
 from mirror.claims import WorkerIdentity, WorkerRegistration
 from mirror.reads_workers import capacity
 from mirror.recorder import StepRecorder
@@ -74,12 +75,17 @@ async def claims(machine: Machine) -> None:
     await story.tell(machine.api.database, story.claim(video, StepName.TRANSCODE), worker=who)
 
 
-async def claims_and_fails(machine: Machine) -> None:
+async def claims_and_fails(machine: Machine, end: StepOutcome = StepOutcome.FAILED) -> None:
     video = await story.planned(machine.api.database)
     who = WorkerIdentity(machine.worker_id, "studio")
     what = story.claim(video, StepName.TRANSCODE)
     await story.tell(machine.api.database, what, worker=who)
-    await story.tell(machine.api.database, what, end=StepOutcome.FAILED, worker=who)
+    await story.tell(machine.api.database, what, end=end, worker=who)
+    assert (await machine.row())["current_job_id"] is None
+
+
+async def claims_and_completes(machine: Machine) -> None:
+    await claims_and_fails(machine, StepOutcome.COMPLETED)
 
 
 async def leaves(machine: Machine) -> None:
@@ -94,6 +100,7 @@ TABLE = {
     just_lives: {"active": "active", "idle": "idle", "busy": "busy", "offline": "idle", "disabled": "disabled"},
     claims: {"active": "busy", "idle": "busy", "busy": "busy", "offline": "busy", "disabled": "disabled"},
     claims_and_fails: {"active": "idle", "idle": "idle", "busy": "idle", "offline": "idle", "disabled": "disabled"},
+    claims_and_completes: {"active": "idle", "idle": "idle", "busy": "idle", "offline": "idle", "disabled": "disabled"},
     falls_silent: dict.fromkeys(("active", "idle", "busy", "offline"), "offline") | {"disabled": "disabled"},
     was_just_heard: {s: s for s in ("active", "idle", "busy", "offline", "disabled")},
     never_beat: dict.fromkeys(("active", "idle", "busy", "offline"), "offline") | {"disabled": "disabled"},
@@ -105,7 +112,7 @@ TABLE = {
 
 
 async def test_every_deed_in_every_state_of_a_worker(lonely_api: Api) -> None:
-    assert len(TABLE) == 12 and all(len(row) == 5 for row in TABLE.values())
+    assert len(TABLE) == 13 and all(len(row) == 5 for row in TABLE.values())
     wrong = []
     for deed, row in TABLE.items():
         for before, after in row.items():
@@ -133,9 +140,17 @@ async def test_a_beat_is_answered_with_what_a_worker_must_know(lonely_api: Api) 
     assert (await studio.row())["capabilities"] == {"gpu": "nvenc"}
 
 
+async def slots(api: Api) -> int:
+    """Count what plans count on."""
+    async with api.database.read() as s:
+        return (await capacity(s, heard_within_s=60)).slots
+
+
 async def test_a_disabled_worker_is_told_so_and_welcome_again_when_enabled(lonely_api: Api) -> None:
     studio = await register(lonely_api, capabilities={"slots": {"cpu": 2}})
     await studio.beat("idle")
+    await lonely_api.change("UPDATE workers SET asked_at = now()")
+    assert await slots(lonely_api) == 2
     for _ in range(2):  # twice is once
         shown = (await studio.command("PUT", "disable")).json()
         assert (shown["status"], shown["standing"]) == ("disabled", "disabled")
@@ -143,13 +158,13 @@ async def test_a_disabled_worker_is_told_so_and_welcome_again_when_enabled(lonel
     assert refused(await studio.beat("idle")) == (403, "WORKER_DISABLED")
     row = await studio.row()
     assert row["status"] == "disabled"
-    async with lonely_api.database.read() as s:
-        assert (await capacity(s, heard_within_s=60)).slots == 0  # nobody plans with it, though it lives
+    assert await slots(lonely_api) == 0  # nobody plans with it, though it lives
     [age] = await lonely_api.rows("SELECT now() - last_heartbeat < interval '60 s' AS fresh FROM workers")
     assert age["fresh"]  # and people see that it does
     for _ in range(2):
         assert (await studio.command("PUT", "enable")).json()["status"] == "active"
     assert (await studio.beat("idle")).json()["standing"] == "welcome"
+    assert await slots(lonely_api) == 2
     names = [event for event, _ in await events(lonely_api)]
     assert names == ["worker.registered", "worker.disabled", "worker.enabled"]
 
@@ -259,6 +274,20 @@ async def test_a_disabled_worker_that_died_lets_go_of_its_job_and_the_claim_ends
     row = await studio.row()
     assert (row["status"], row["current_job_id"]) == ("disabled", None)
     assert await lonely_api.rows("SELECT claim_expires_at, worker_id FROM transcoding_jobs") == [before]
+
+
+async def test_who_could_reach_no_api_has_two_minutes_after_it_started(lonely_api: Api) -> None:
+    """Housekeeping's own look at it, with nothing set: the API that runs here has just said that it came up."""
+
+    async def is_noted() -> bool:
+        return bool(await lonely_api.rows("SELECT 1 FROM housekeeping_marks WHERE name = 'api.started'"))
+
+    await eventually(is_noted, within=30)
+    studio = await register(lonely_api)
+    await studio.silent_for(SILENT_S + 1)
+    async with lonely_api.database.write() as s:
+        assert await mark_silent_workers_offline(s, silent_s=SILENT_S) == []
+    assert await mark(lonely_api) == [studio.worker_id]  # but for the grace
 
 
 async def test_offline_clears_its_job_and_recovery_is_told(lonely_api: Api) -> None:

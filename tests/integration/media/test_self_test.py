@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import VlogError
+from contracts.errors import SourceUnreadable, VlogError
 from media.self_test import self_test
 from media.tools import Toolbox, find_tools
 
@@ -35,3 +35,13 @@ async def test_an_ffmpeg_that_is_broken_does_not(tools: Toolbox, tmp_path: Path,
     broken = await find_tools(str(tmp_path / "ffmpeg"))
     with pytest.raises(VlogError):
         await self_test(broken, tmp_path, build=broken.tools[0].build)
+
+
+async def test_nor_does_a_machine_whose_ffprobe_is_broken(tools: Toolbox, tmp_path: Path) -> None:
+    real = tools.pick()
+    (tmp_path / "ffmpeg").symlink_to(real.ffmpeg)
+    (tmp_path / "ffprobe").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "ffprobe").chmod(0o755)
+    broken = await find_tools(str(tmp_path / "ffmpeg"))
+    with pytest.raises(SourceUnreadable):
+        await self_test(broken, tmp_path)

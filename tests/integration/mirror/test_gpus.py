@@ -6,11 +6,13 @@ from sqlalchemy import text
 
 from contracts.ids import JobId
 from contracts.media import IdleGpu, Span, TranscodePlan
-from contracts.states import Codec, StepName, StepOutcome
+from contracts.queues import Pool
+from contracts.states import Codec, StepName, StepOutcome, WorkerType
 from contracts.steps import QualityProgress, StepProgress
 from mirror import writes
-from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus
+from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus, others_serve
 from mirror.recorder import StepClaim, WorkerIdentity
+from mirror.registry import NewKey, NewWorker, admit
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, WorkerRegistration
 from tests.integration.mirror.story import PLAN, claim, event_names, job_row, planned, row, tell
@@ -83,7 +85,7 @@ async def test_an_idle_gpu_is_seen_with_what_it_can_encode(database: Database) -
 CANNOT = (
     "status = 'disabled'",
     "status = 'offline'",
-    "quarantined_at = now()",
+    """pools_aside = '["gpu"]'""",
     "last_heartbeat = now() - interval '61 seconds'",
     "last_heartbeat = NULL",
     "capabilities = capabilities - 'encoders'",
@@ -95,11 +97,30 @@ CANNOT = (
 
 async def test_a_gpu_that_cannot_begin_now_is_not_idle(database: Database) -> None:
     for changed in CANNOT:
-        await change(database, "status = 'idle', quarantined_at = NULL")
+        await change(database, "status = 'idle', pools_aside = '[]'")
         await register(database)
         assert await idle(database) == [2]
         await change(database, changed)
         assert await idle(database) == [], changed
+
+
+async def test_who_comes_over_http_counts_once_it_asks_for_work(database: Database) -> None:
+    told = {"pools": ["cpu", "gpu"], "slots": {"cpu": 3, "gpu": 2}, "encoders": ENCODERS}
+
+    async def counted() -> tuple[list[int], int, bool]:
+        async with database.read() as s:
+            cpu = await capacity(s, heard_within_s=60)
+            return await idle(database), cpu.slots, await others_serve(s, "us", Pool.CPU, heard_within_s=60)
+
+    async with database.write() as s:
+        key = NewKey("hash", 1, "prefix")
+        # Whatever it calls itself: it has a key.
+        await admit(s, NewWorker("far", "far", WorkerType.LOCAL, capabilities=told), key, None)
+    assert await counted() == ([], 0, False)
+    await change(database, "asked_at = now() - interval '30 seconds'")
+    assert await counted() == ([2], 3, True)
+    await change(database, "asked_at = now() - interval '61 seconds'")
+    assert await counted() == ([], 0, False)
 
 
 async def test_a_rendition_has_its_slot_from_the_plan_to_its_last_span(database: Database) -> None:

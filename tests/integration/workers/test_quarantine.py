@@ -1,19 +1,21 @@
 """When a worker sets itself aside, and when it comes back. The mirror is real; the machine is told how to fail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from contracts.errors import EncoderCrashed, GpuFailed, ScratchFull, SourceUnreadable, VlogError
+from contracts.errors import EncoderCrashed, GpuFailed, GpuLacks, ScratchFull, SourceUnreadable, VlogError
 from contracts.queues import Pool
 from mirror import writes
 from mirror.claims import WorkerRegistration
+from mirror.reads_workers import capacity, others_serve
 from mirror.sessions import Database
 from tests.support.eventually import eventually
+from workers import quarantine as quarantines
 from workers.quarantine import STREAK, Quarantine
 
 US, THEM = "us", "them"
@@ -52,16 +54,18 @@ async def machine() -> Machine:
 
 async def register(database: Database, worker_id: str) -> None:
     async with database.write() as s:
-        about = {"pools": [pool.value for pool in POOLS]}
+        about = {"pools": [pool.value for pool in POOLS], "slots": {"cpu": 2, "gpu": 1}}
         await writes.register_worker(s, WorkerRegistration(worker_id, worker_id, capabilities=about))
 
 
 @asynccontextmanager
-async def watched(database: Database, machine: Machine, *, wait_s: float = 0.05) -> AsyncIterator[Quarantine]:
+async def watched(
+    database: Database, machine: Machine, *, wait_s: float = 0.05, pools: Sequence[Pool] = POOLS
+) -> AsyncIterator[Quarantine]:
     made = Quarantine(
         database,
         US,
-        POOLS,
+        pools,
         machine.changed,
         encode=machine.encode,
         encode_on_device=machine.encode_on_device,
@@ -92,7 +96,21 @@ async def told(database: Database) -> list[Any]:
 
 
 async def is_marked(database: Database) -> bool:
-    return bool(await read(database, "SELECT 1 FROM workers WHERE worker_id = 'us' AND quarantined_at IS NOT NULL"))
+    return bool(await aside(database))
+
+
+async def aside(database: Database) -> list[str]:
+    """Name the pools that our row says are aside; while there are any it says since when."""
+    [(pools, since)] = await read(database, "SELECT pools_aside, quarantined_at FROM workers WHERE worker_id = 'us'")
+    assert bool(pools) == (since is not None)
+    return list(pools)
+
+
+async def becomes(database: Database, *pools: Pool) -> None:
+    async def is_so() -> bool:
+        return await aside(database) == sorted(pools)
+
+    await eventually(is_so, within=10)
 
 
 async def test_a_broken_worker_beside_others_gives_its_first_failed_step_back_and_says_so(
@@ -130,15 +148,13 @@ async def test_five_failures_in_a_row_are_too_many_whatever_the_test_says(
     database: Database, machine: Machine, alone: bool
 ) -> None:
     await register(database, US)
-    if alone:
-        machine.broken = True  # nobody could go on with its steps: they fail as they do
-    else:
+    if not alone:
         await register(database, THEM)
     async with watched(database, machine, wait_s=60) as quarantine:
         for step in range(STREAK):
             assert machine.aside == {}, step
             assert not await quarantine.is_ours(CPU, CRASH, "")
-        assert set(machine.aside) == FFMPEG_POOLS
+        assert set(machine.aside) == (FFMPEG_POOLS - {Pool.IO} if alone else FFMPEG_POOLS)
         assert "its last 5 steps failed" in machine.aside[Pool.CPU]
         assert await quarantine.is_ours(CPU, CRASH, ""), "what was still running is given back"
 
@@ -155,17 +171,30 @@ async def test_bad_uploads_and_busy_disks_take_no_good_worker_out(
         assert machine.aside == {} and len(machine.tests) <= 1
 
 
-async def test_a_broken_worker_finds_no_file_unreadable_while_others_may_look(
+async def test_a_broken_worker_finds_no_file_unreadable_alone_or_not(database: Database, machine: Machine) -> None:
+    """Alone it goes on with what `io` does without ffmpeg: alerts go that way, also the one that tells of it."""
+    await register(database, US)
+    machine.broken = True
+    unreadable = SourceUnreadable("None of its pictures can be decoded.")
+    async with watched(database, machine, wait_s=60) as quarantine:
+        assert await quarantine.is_ours(IO, unreadable, "")
+        assert set(machine.aside) == {Pool.CPU, Pool.GPU}
+        await becomes(database, *FFMPEG_POOLS)
+        await asyncio.sleep(0)
+        assert await quarantine.is_ours(IO, unreadable, "")
+        assert 30 < quarantine.again_in_s(IO) <= 60 and quarantine.again_in_s(CPU) == 1, (
+            "what we take comes after a test"
+        )
+
+        await register(database, THEM)
+        assert await quarantine.is_ours(IO, unreadable, "")
+        assert set(machine.aside) == FFMPEG_POOLS and quarantine.again_in_s(IO) == 1, "somebody has come"
+    assert len(await told(database)) == 1
+
+
+async def test_a_gpu_that_fails_is_set_aside_alone_and_the_rest_goes_on_counting(
     database: Database, machine: Machine
 ) -> None:
-    await register(database, US)
-    await register(database, THEM)
-    machine.broken = True
-    async with watched(database, machine, wait_s=60) as quarantine:
-        assert await quarantine.is_ours(IO, SourceUnreadable("None of its pictures can be decoded."), "")
-
-
-async def test_a_gpu_that_fails_is_set_aside_alone(database: Database, machine: Machine) -> None:
     await register(database, US)
     machine.broken_device = True
     async with watched(database, machine) as quarantine:
@@ -173,9 +202,35 @@ async def test_a_gpu_that_fails_is_set_aside_alone(database: Database, machine: 
             assert not await quarantine.is_ours(GPU, GpuFailed("No device."), "")
             quarantine.went_well(CPU)
         assert set(machine.aside) == {Pool.GPU}
-        await eventually(lambda: is_marked(database), within=10)
+        await becomes(database, Pool.GPU)
+        async with database.read() as s:
+            assert (await capacity(s, heard_within_s=60)).slots == 2
+            assert await others_serve(s, THEM, Pool.CPU, heard_within_s=60)
+            assert not await others_serve(s, THEM, Pool.GPU, heard_within_s=60)
+
+        machine.broken = True
+        assert await quarantine.is_ours(CPU, CRASH, "")
+        await becomes(database, *FFMPEG_POOLS)
+        async with database.read() as s:
+            assert (await capacity(s, heard_within_s=60)).slots == 0
+        machine.broken = False
+        await becomes(database, Pool.GPU)
         machine.broken_device = False
-        await eventually(lambda: _is_clear(database), within=10)
+        await becomes(database)
+        assert machine.aside == {}
+    assert [(event.event, event.fields["pools"]) for event in await told(database)] == [
+        ("worker.quarantined", ["gpu"]),
+        ("worker.quarantined", ["cpu", "io"]),
+        ("worker.released", ["cpu", "io"]),
+        ("worker.released", ["gpu"]),
+    ]
+
+
+async def test_what_a_gpu_was_not_made_for_takes_it_not_out(database: Database, machine: Machine) -> None:
+    await register(database, US)
+    async with watched(database, machine) as quarantine:
+        for _ in range(2 * STREAK):
+            assert not await quarantine.is_ours(GPU, GpuLacks("This worker's GPU has no encoder av1_nvenc."), "")
         assert machine.aside == {}
 
 
@@ -192,7 +247,7 @@ async def test_a_clean_test_brings_it_back(database: Database, machine: Machine)
         await eventually(has_failed_again, within=10)
         assert set(machine.aside) == FFMPEG_POOLS
         machine.broken = False
-        await eventually(lambda: _is_clear(database), within=10)
+        await becomes(database)
         assert machine.aside == {}
     assert set(machine.tests) == {"7.1"}, "what failed is what is tested"
     assert [event.event for event in await told(database)] == ["worker.quarantined", "worker.released"]
@@ -200,8 +255,8 @@ async def test_a_clean_test_brings_it_back(database: Database, machine: Machine)
 
 async def test_a_restart_does_not_bring_it_back(database: Database, machine: Machine) -> None:
     await register(database, US)
-    async with database.write() as s:
-        await s.execute(text("UPDATE workers SET quarantined_at = now()"))
+    await register(database, THEM)
+    await mark(database)
     machine.broken = machine.broken_device = True
     async with watched(database, machine, wait_s=60):
         await register(database, US)
@@ -214,9 +269,43 @@ async def test_a_restart_does_not_bring_it_back(database: Database, machine: Mac
         assert await is_marked(database)
     machine.broken = machine.broken_device = False
     async with watched(database, machine, wait_s=60):
-        await eventually(lambda: _is_clear(database), within=10)
+        await becomes(database)
         assert machine.aside == {}
 
 
-async def _is_clear(database: Database) -> bool:
-    return not await is_marked(database)
+async def test_a_restart_for_other_pools_leaves_no_mark(database: Database, machine: Machine) -> None:
+    await register(database, US)
+    await mark(database)
+    async with watched(database, machine, wait_s=60, pools=[Pool.ORCHESTRATE]):
+        await becomes(database)
+        assert machine.aside == {} and machine.tests == []
+
+
+async def test_a_restart_while_postgres_is_away_recalls_it_when_it_is_back(
+    database: Database, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await register(database, US)
+    await mark(database)
+    monkeypatch.setattr(quarantines, "AGAIN_S", 0.05)
+    async with database.write() as s:
+        await s.execute(text("ALTER TABLE workers RENAME TO workers_elsewhere"))
+    machine.broken = machine.broken_device = True
+
+    async def comes_back() -> None:
+        await asyncio.sleep(0.2)
+        async with database.write() as s:
+            await s.execute(text("ALTER TABLE workers_elsewhere RENAME TO workers"))
+
+    coming = asyncio.create_task(comes_back())
+    async with watched(database, machine, wait_s=60):
+        await coming
+        assert {Pool.CPU, Pool.GPU} <= set(machine.aside)
+        machine.broken = machine.broken_device = False
+    async with watched(database, machine, wait_s=60):
+        await becomes(database)
+
+
+async def mark(database: Database) -> None:
+    async with database.write() as s:
+        all_of_them = """quarantined_at = now(), pools_aside = '["cpu", "gpu", "io"]'"""
+        await s.execute(text(f"UPDATE workers SET {all_of_them} WHERE worker_id = 'us'"))

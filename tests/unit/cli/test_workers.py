@@ -29,6 +29,7 @@ def worker(**changes: Any) -> dict[str, Any]:
         "metadata": {},
         "version": "0.1",
         "quarantined_at": None,
+        "pools_aside": [],
         "revoked_at": None,
         "a_field_of_tomorrow": 1,
     } | changes
@@ -141,12 +142,13 @@ def test_another_key_and_a_deletion(api: FakeApi) -> None:
 
 def test_show_tells_of_job_keys_and_last_steps_and_steers_no_terminal(api: FakeApi) -> None:
     known(api, worker())
-    shown = detail(quarantined_at="2026-11-16T09:30:00Z", worker_name="stu\x1b[2Jdio")
+    shown = detail(quarantined_at="2026-11-16T09:30:00Z", pools_aside=["cpu", "io"], worker_name="stu\x1b[2Jdio")
     api.say("GET", f"/api/workers/{STUDIO}", shown)
     result = run.invoke(app, ["workers", "show", "studio"])
     assert result.exit_code == 0 and "\x1b" not in result.output
     for words in (
-        "idle, quarantined",
+        "idle, set aside: cpu, io",
+        "cpu, io, since 2026-11-16 09:30",
         "9 of video 7: transcode, 42 %",
         "7: Zk3vQ0bX…",
         "never used",
