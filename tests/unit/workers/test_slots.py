@@ -1,6 +1,7 @@
 """How many steps a worker takes on machines of every size."""
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,18 @@ def test_workers_of_one_machine_share_it(workers: int, cpu: int, gpu: int, gib: 
 
 
 def test_each_of_several_workers_below_up_is_told_to_share(tmp_path: Path) -> None:
-    run = RunFile.model_construct(api_url="http://127.0.0.1:9000")
+    run = RunFile(
+        pid=1,
+        started_at=datetime.now(UTC),
+        api_url="http://127.0.0.1:9000",
+        temporal_address="",
+        database_url="",
+        storage_url="",
+        sealing_key="",
+    )
     for count in (1, 3):
-        children = own_programs(Settings(home=tmp_path), run, count)[1:]
-        assert [child.environment["VLOG_MACHINE_WORKERS"] for child in children] == [str(count)] * count
+        told = [child.environment or {} for child in own_programs(Settings(home=tmp_path), run, count)[1:]]
+        assert [each["VLOG_MACHINE_WORKERS"] for each in told] == [str(count)] * count
 
 
 def test_settings_win_for_every_pool() -> None:
