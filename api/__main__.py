@@ -13,6 +13,7 @@ import uvicorn
 
 from api.app import create_app
 from api.live import Live
+from contracts.errors import StorageUnavailable
 from mirror.sessions import Database, SchemaNotReady
 from runtime.exiting import exit_now
 from runtime.joining import NotRunning, resolve
@@ -27,6 +28,7 @@ log = structlog.get_logger("api")
 PREFERRED_PORT = 9000
 POOL_CONNECTIONS = 10
 SCHEMA_S = 120.0
+STORAGE_S = 10.0  # somebody waits for the page
 # An open upload would otherwise hold the process for as long as its client likes.
 GRACEFUL_S = 2
 
@@ -82,7 +84,7 @@ async def serve(settings: Settings) -> None:
     try:
         await database.wait_for_schema(SCHEMA_S)
         temporal = await connect(joined, lazy=True)
-        store = open_store(joined.storage_url)
+        store = open_store(joined.storage_url, settings, patience_s=STORAGE_S)
         app = create_app(settings, database, store, temporal, temporal_ui_url=joined.temporal_ui_url)
         listener = listen(settings.host, settings.port)
         server = Server(
@@ -125,7 +127,7 @@ def main() -> None:
         asyncio.run(serve(settings))
     except KeyboardInterrupt:
         pass
-    except (NotRunning, SchemaNotReady, CannotListen, SettingsError) as error:
+    except (NotRunning, SchemaNotReady, CannotListen, SettingsError, StorageUnavailable) as error:
         log.error("not_started", reason=str(error))
         code = 1
     except Exception:

@@ -15,23 +15,17 @@ from api.growing import Growing
 from api.openapi import errors
 from api.parts import Here, Parts
 from api.ranges import Unsatisfiable, asked_slice, http_date, not_modified, quoted, still_same
-from contracts.layout import INIT, segment_index, video_prefix
+from contracts.layout import INIT, MIME, segment_index, video_prefix
 from mirror import reads
 
 log = structlog.get_logger(__name__)
 router = APIRouter(tags=["playback"])
 
-MIME = {
-    ".m3u8": "application/vnd.apple.mpegurl",
-    ".mpd": "application/dash+xml",
-    ".m4s": "video/iso.segment",
-    ".mp4": "video/mp4",
-    ".jpg": "image/jpeg",
-    ".vtt": "text/vtt; charset=utf-8",
-}
 # Segments are stored once, create-only, under a name that is never used again.
 FOREVER = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
+# The bytes behind a link never change, but the link ends; every one holds for longer than this.
+FOR_A_MINUTE = "private, max-age=60"
 
 # A list of what is allowed, so that no trick needs a name: no dot files, no `..`, no empty part, no
 # backslash, no NUL, no percent sign left over from double encoding, no name that a file system refuses.
@@ -92,6 +86,7 @@ def cache_control(path: str) -> str:
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in MIME.values()}, "description": "The whole object"},
     206: {"description": "The range that was asked for"},
+    307: {"description": "A segment that lies in a bucket: the address at which it can be read for a while"},
     304: {"description": "The copy at the client's is current"},
     416: {"description": "The range lies outside the object"},
     **errors(404, 422, 503),
@@ -126,6 +121,10 @@ async def play(slug: str, path: str, request: Request, here: Here) -> Response:
     asked = request.headers
     if not_modified(asked.get("if-none-match"), asked.get("if-modified-since"), facts.etag, facts.modified_at):
         return Response(status_code=304, headers=headers)
+
+    # Not to HEAD, which the link's signature does not cover; and playlists stay here, so that what they name does, too.
+    if request.method == "GET" and headers["Cache-Control"] == FOREVER and (link := await here.store.link(key)):
+        return Response(status_code=307, headers={"Location": link, "Cache-Control": FOR_A_MINUTE})
 
     part = None
     if request.method == "GET" and still_same(asked.get("if-range"), facts.etag, facts.modified_at):

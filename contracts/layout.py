@@ -13,6 +13,15 @@ INIT = "init.mp4"
 SUBTITLES = "subtitles.vtt"
 TIMELINES = "timelines/"  # of a sound track, while it grows: its segments are not all of one length
 
+MIME = {
+    ".m3u8": "application/vnd.apple.mpegurl",
+    ".mpd": "application/dash+xml",
+    ".m4s": "video/iso.segment",
+    ".mp4": "video/mp4",
+    ".jpg": "image/jpeg",
+    ".vtt": "text/vtt; charset=utf-8",
+}
+
 UPLOADS = "uploads/"  # sources, each named by its video's number
 REMUXED = "remuxed/"  # copies of sources that seek badly, for as long as their job lasts
 

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from runtime.names import SettingsError, check_names
 from runtime.shown import masked
 
 PREFIX = "VLOG_"
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
 
 def _absolute(path: Path) -> Path:
@@ -26,8 +28,18 @@ def _absolute(path: Path) -> Path:
 
 def _known_storage(url: str) -> str:
     parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-        raise ValueError("storage is a folder for now, written like file:///srv/vlog.")
+    is_folder = parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/")
+    # No password in it, which would be shown: keys have variables of their own.
+    is_bucket = parts.scheme == "s3" and _BUCKET.fullmatch(parts.netloc) and not parts.query and ".." not in parts.path
+    if not is_folder and not is_bucket:
+        raise ValueError("storage is a folder or a bucket, written like file:///srv/vlog or s3://bucket/prefix.")
+    return url
+
+
+def _server(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/") or "@" in parts.netloc:
+        raise ValueError("a server is written like https://s3.example.org, without a path.")
     return url
 
 
@@ -40,6 +52,9 @@ Memory = Annotated[ByteSize, Field(ge=64 * 1024**2)]  # less would not even star
 # Temporal joins name and version with a dot.
 DeploymentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 StorageUrl = Annotated[str, AfterValidator(_known_storage)]
+# A browser may keep the redirect to a link for a minute; S3 signs for a week at most.
+LinkSeconds = Literal[0] | Annotated[float, Field(ge=120, le=604_800)]
+Server = Annotated[str, AfterValidator(_server)]
 Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
 ]
@@ -71,6 +86,8 @@ class Settings(BaseSettings):
     temporal_address: str | None = None
     temporal_namespace: str = "default"
     storage_url: StorageUrl | None = None
+    s3_public_endpoint: Server | None = None  # unset: viewers reach the S3 server where we do
+    s3_link_seconds: LinkSeconds = 900.0  # 0: no links
     ffmpeg: str | None = None
     api_url: str | None = None  # for commands on another machine; unset, the service of this home is asked
 
@@ -111,6 +128,8 @@ class Settings(BaseSettings):
     gpu_device: str | None = None
     worker_memory: Memory | None = None  # unset: four fifths of what the process may use
     scratch_reserve: ByteSize = ByteSize(1024**3)
+    scratch_folder: Home | None = None  # where storage is no folder; unset: VLOG_HOME/work
+    cache_bytes: ByteSize | None = None  # unset: half of what would be free without the cache
     drain_seconds: float = Field(default=50.0, ge=0)
     worker_deployment: DeploymentName | None = None  # unset: workers of all versions share the work
     worker_versioning: Literal["pinned", "auto"] = "pinned"

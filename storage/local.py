@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
 from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
+from storage.keys import checked
 from storage.scratch import HERE, Scratch, is_abandoned, lock, remove_abandoned
 from storage.store import ObjectFacts
 
@@ -66,11 +67,7 @@ class LocalStore:
         self._scratch = Scratch(self.root / SCRATCH)
 
     def path(self, key: str) -> Path:
-        """Turn a key into a path, or refuse: a key that climbs out of the root is a bug or an attack."""
-        parts = key.split("/")
-        if not key or "\0" in key or "\\" in key or any(part in ("", ".", "..") for part in parts):
-            raise ValueError("not a storage key")
-        return self.root.joinpath(*parts)
+        return self.root.joinpath(*checked(key).split("/"))
 
     async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:
         target = self.path(key)
@@ -160,6 +157,9 @@ class LocalStore:
         finally:
             # One call: once handed to a thread it runs to its end, even if this task is cancelled again meanwhile.
             await asyncio.to_thread(_discard, file, temporary)
+
+    async def link(self, key: str) -> str | None:
+        return None
 
     async def delete(self, key: str) -> None:
         path = self.path(key)

@@ -44,7 +44,7 @@ async def examine(settings: Settings) -> dict[str, Finding]:
     else:
         findings["postgres"] = await _try(_postgres, joined)
         findings["temporal"] = await _try(_temporal, joined)
-        findings["storage"] = await _try(_storage, joined)
+        findings["storage"] = await _try(_storage, (joined, settings))
     findings["disk"] = await _try(_disk, settings)
     findings["worker"] = await _try(_worker, settings)
     return findings | {"settings": settings.shown()}
@@ -93,9 +93,11 @@ async def _temporal(joined: Joined) -> Finding:
     return {"ok": healthy, "address": joined.temporal_address, "ui": joined.temporal_ui_url}
 
 
-async def _storage(joined: Joined) -> Finding:
-    await open_store(joined.storage_url).check()
-    return {"url": joined.storage_url.rsplit("@", 1)[-1]}
+async def _storage(subject: tuple[Joined, Settings]) -> Finding:
+    joined, settings = subject
+    store = open_store(joined.storage_url, settings, patience_s=PATIENCE_S)
+    await store.check()
+    return {"url": joined.storage_url, "free_bytes_for_work": await store.free_bytes()}
 
 
 async def _disk(settings: Settings) -> Finding:

@@ -74,7 +74,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     await ensure_search_attributes(client)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
-    store = open_store(joined.storage_url)
+    store = open_store(joined.storage_url, settings)
     room = Room(
         memory_for_steps(settings, machine),
         store.free_bytes,

@@ -9,12 +9,14 @@ from temporalio.service import RPCError
 
 from activities.history import HistoryReader, step_types
 from activities.rebuilding import MirrorRebuild
+from contracts.errors import StorageUnavailable
 from contracts.queues import Pool
 from media.tools import Toolbox
 from mirror.claims import WorkerIdentity
 from mirror.rebuilding import AnotherJobRuns
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database, SchemaNotReady
+from runtime.exiting import exit_now
 from runtime.joining import NotRunning, resolve
 from runtime.logs import configure_logs
 from runtime.names import SettingsError
@@ -36,7 +38,7 @@ def reader_types(settings: Settings, store: Store, database: Database) -> list[C
 async def rebuild(settings: Settings, job_id: int | None) -> int:
     """Rebuild, say a line per job, and give the number of those that could not be."""
     joined = resolve(settings)
-    database, store = Database(joined.database_url), open_store(joined.storage_url)
+    database, store = Database(joined.database_url), open_store(joined.storage_url, settings)
     try:
         await database.wait_for_schema(SCHEMA_S)
         client = await connect(joined)
@@ -72,11 +74,11 @@ def main() -> None:
         settings = load_settings()
         configure_logs(settings, "mirror")
         failed = asyncio.run(rebuild(settings, arguments.job))
-    except (NotRunning, SchemaNotReady, SettingsError) as error:
+    except (NotRunning, SchemaNotReady, SettingsError, StorageUnavailable) as error:
         raise SystemExit(str(error)) from None
     except (RPCError, RuntimeError) as error:  # RuntimeError: the SDK's word for "cannot connect"
         raise SystemExit(f"Temporal does not answer: {error}") from None
-    raise SystemExit(1 if failed else 0)
+    exit_now(1 if failed else 0)
 
 
 if __name__ == "__main__":

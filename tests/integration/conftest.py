@@ -9,6 +9,7 @@ import pytest
 from mirror.migrate import migrate
 from mirror.sessions import Database
 from tests.support.postgres import PostgresServer, execute
+from tests.support.s3 import S3Server
 
 TEMPLATE = "vlog_template"
 _numbers = itertools.count(1)
@@ -46,3 +47,14 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     made = Database(database_url, pool_size=5)
     yield made
     await made.close()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Start the S3 server that all tests of this process share; each has a prefix of its own."""
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()

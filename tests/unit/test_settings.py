@@ -112,11 +112,21 @@ def test_values_out_of_range_are_refused(wrong: dict[str, object]) -> None:
         load_settings(**wrong)
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/prefix", "/srv/vlog", "file://nas/vlog", "file:vlog", "vlog"])
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3://key:secret@bucket", "s3://bucket/../x", "/srv/vlog", "file://nas/vlog", "file:vlog", "vlog"]
+)
 def test_storage_that_we_cannot_open_is_said_at_once(url: str) -> None:
     with pytest.raises(SettingsError, match=r"VLOG_STORAGE_URL: .*file:///"):
         load_settings(storage_url=url)
-    assert load_settings(storage_url="file:///srv/vlog", preset="veryslow").storage_url == "file:///srv/vlog"
+    for good in ("file:///srv/vlog", "s3://bucket", "s3://my.bucket-1/some/prefix"):
+        assert load_settings(storage_url=good, preset="veryslow").storage_url == good
+
+
+@pytest.mark.parametrize("seconds", [-1, 60, 700_000])
+def test_links_hold_for_longer_than_a_browser_keeps_the_redirect(seconds: float) -> None:
+    with pytest.raises(SettingsError, match="VLOG_S3_LINK_SECONDS"):
+        load_settings(s3_link_seconds=seconds)
+    assert [load_settings(s3_link_seconds=good).s3_link_seconds for good in (0, 120)] == [0, 120]
 
 
 def test_minutes_may_be_fractions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ async def serving(
     *,
     temporal_address: str = NOWHERE,
     temporal_ui_url: str | None = None,
+    store: Any = None,  # a Store; none: the folder `root`
     **settings: Any,
 ) -> AsyncIterator[Api]:
     """Serve the app in this event loop, behind the same server as in production."""
@@ -121,7 +122,7 @@ async def serving(
     temporal = await connect(Joined(database_url, temporal_address, "default", root.as_uri()), lazy=True)
     root.mkdir(parents=True, exist_ok=True)
     chosen = Settings(home=root.parent / "home", **settings)
-    app = create_app(chosen, database, LocalStore(root), temporal, temporal_ui_url=temporal_ui_url)
+    app = create_app(chosen, database, store or LocalStore(root), temporal, temporal_ui_url=temporal_ui_url)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))

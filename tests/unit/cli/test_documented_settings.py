@@ -8,7 +8,7 @@ import pytest
 from runtime.settings import Settings
 
 ROOT = Path(__file__).parents[3]
-EXAMPLE = dict(re.findall(r"^# (VLOG_[A-Z_]+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE))
+EXAMPLE = dict(re.findall(r"^# (VLOG_[A-Z0-9_]+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE))
 FIELDS = {f"VLOG_{name.upper()}" for name in Settings.model_fields}
 
 
@@ -27,5 +27,5 @@ def test_the_examples_values_are_the_defaults(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_page_lists_every_setting_once_and_no_other() -> None:
     page = (ROOT / "docs/configuration.md").read_text()
-    rows = re.findall(r"^\| `(VLOG_[A-Z_]+)`", page.split("## Superseded")[0], re.MULTILINE)
+    rows = re.findall(r"^\| `(VLOG_[A-Z0-9_]+)`", page.split("## Superseded")[0], re.MULTILINE)
     assert sorted(rows) == sorted(FIELDS)

@@ -1,0 +1,312 @@
+"""Objects in an S3 bucket, through obstore. Scratch and copies of sources lie on the worker's own disk.
+
+Every request is bounded: large objects are read in ranges and written in parts, so that a slow reader holds no
+connection and a lost one costs no more than a part.
+"""
+
+import asyncio
+import contextlib
+import shutil
+import socket
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Literal, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError
+from obstore.exceptions import UnauthenticatedError as Unauthenticated
+from obstore.store import S3Store as Bucket
+
+from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
+from contracts.layout import MIME
+from storage.cache import Cache, Lent
+from storage.keys import checked
+from storage.s3_multipart import Multipart, Refused
+from storage.s3_place import S3Place
+from storage.s3_writer import PART_BYTES, S3Writer, refusal, writing
+from storage.scratch import Scratch, remove_abandoned
+from storage.store import ObjectFacts
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, ObjectMeta
+
+R = TypeVar("R")
+
+SCRATCH, CACHE = "scratch", "cache"
+READ_BYTES = 4 << 20
+AT_ONCE = 3  # ranges on their way
+DELETE_BATCH = 1000  # S3 takes no more in one call
+REQUEST_S = 60.0
+CONNECT_S = 5.0
+CHANGES = 3  # a source that is replaced over and over while we fetch it is given up
+
+
+class _Changed(Exception):
+    """The object was replaced while we read it."""
+
+
+async def _asked(question: Awaitable[R]) -> R:
+    """Wait for obstore, and speak storage's language about what goes wrong."""
+    try:
+        return await question
+    except FileNotFoundError as error:
+        if "NoSuchBucket" in str(error):
+            raise StorageUnavailable("The bucket does not exist.") from error
+        raise ObjectMissing("A stored file is missing.") from error
+    except PreconditionError as error:
+        raise _Changed from error
+    except AlreadyExistsError:
+        raise
+    except BaseError as error:
+        # obstore quotes the whole conversation; of that only the first line is for people.
+        said = str(error)
+        if isinstance(error, PermissionDeniedError | Unauthenticated) or "403 Forbidden" in said:
+            raise StorageUnavailable("Storage refuses our key.", detail=said) from error
+        if "NoSuchBucket" in said:
+            raise StorageUnavailable("The bucket does not exist.", detail=said) from error
+        raise StorageUnavailable("Storage did not answer.", detail=said) from error
+
+
+class S3Store:
+    def __init__(
+        self,
+        place: S3Place,
+        folder: Path,
+        *,
+        cache_bytes: int | None = None,
+        reserve_bytes: int = 0,
+        public_endpoint: str | None = None,
+        link_s: float = 0.0,
+        patience_s: float = 60.0,
+    ) -> None:
+        self.place = place
+        self._folder, self._patience_s = folder, patience_s
+        self._bucket = _bucket(place, place.endpoint, patience_s)
+        # A signature holds for one host name: links are signed for the one that viewers use.
+        self._public = _bucket(place, public_endpoint, patience_s) if public_endpoint else self._bucket
+        self._link_s = link_s
+        self._scratch = Scratch(folder / SCRATCH)
+        self._cache = Cache(folder / CACHE, limit_bytes=cache_bytes, reserve_bytes=reserve_bytes)
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
+        attributes = {"Content-Type": _content_type(checked(key))}
+        mode: Literal["create", "overwrite"] = "create" if create_only else "overwrite"
+        try:
+            await _asked(
+                obstore.put_async(self._bucket, key, data, mode=mode, use_multipart=False, attributes=attributes)
+            )
+        except AlreadyExistsError:
+            return False
+        except ObjectMissing as error:  # to a put it can only mean this
+            raise StorageUnavailable("The bucket does not exist.") from error
+        return True
+
+    async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:
+        async with writing(self._new_writer(key)) as writer:
+            file: IO[bytes] = await asyncio.to_thread(path.open, "rb")
+            try:
+                while chunk := await asyncio.to_thread(file.read, PART_BYTES):
+                    await writer.write(chunk)
+            finally:
+                await asyncio.to_thread(file.close)
+            return await writer.finish(create_only=create_only)
+
+    @asynccontextmanager
+    async def writer(self, key: str) -> AsyncIterator[S3Writer]:
+        async with writing(self._new_writer(key)) as writer:
+            yield writer
+
+    def _new_writer(self, key: str) -> S3Writer:
+        full_key = self.place.full(checked(key))
+        whole = _Whole(self, key)
+        return S3Writer(self.place, full_key, _content_type(key), whole, patience_s=self._patience_s)
+
+    async def delete(self, key: str) -> None:
+        with contextlib.suppress(ObjectMissing):
+            await _asked(obstore.delete_async(self._bucket, checked(key)))
+
+    async def delete_prefix(self, prefix: str) -> None:
+        keys = [facts.key for facts in await self.list(prefix)]
+        for first in range(0, len(keys), DELETE_BATCH):
+            await _asked(obstore.delete_async(self._bucket, keys[first : first + DELETE_BATCH]))
+
+    async def remove_unfinished(self, prefix: str, *, older_than_s: float) -> int:
+        """Abort uploads below a prefix that nobody has written to for so long: S3 does not tell who has died."""
+        oldest, removed = datetime.now(UTC) - timedelta(seconds=older_than_s), 0
+        below = self.place.full(checked(prefix.rstrip("/"))) + "/"
+        try:
+            async with Multipart.opened(self.place, self._patience_s) as calls:
+                for upload in await calls.unfinished(below):
+                    if upload.begun_at < oldest and await calls.last_written_at(upload) < oldest:
+                        await calls.abort(upload.full_key, upload.upload_id)
+                        removed += 1
+        except Refused as error:
+            raise refusal(error) from error
+        return removed
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    async def stat(self, key: str) -> ObjectFacts | None:
+        try:
+            return _facts(await _asked(obstore.head_async(self._bucket, checked(key))))
+        except ObjectMissing:
+            return None
+
+    async def list(self, prefix: str) -> "list[ObjectFacts]":
+        found = await _asked(obstore.list(self._bucket, checked(prefix.rstrip("/"))).collect_async())
+        return sorted(map(_facts, found), key=lambda facts: facts.key)
+
+    async def folders(self, prefix: str) -> tuple[str, ...]:
+        below = checked(prefix.rstrip("/")) if prefix else None
+        found = await _asked(obstore.list_with_delimiter_async(self._bucket, below))
+        return tuple(sorted(PurePosixPath(each).name for each in found["common_prefixes"]))
+
+    async def read_bytes(self, key: str) -> bytes:
+        answer = await _asked(obstore.get_async(self._bucket, checked(key)))
+        return bytes(await _asked(answer.bytes_async()))
+
+    async def read(self, key: str, *, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        facts = await self.stat(key)
+        if facts is None:
+            raise ObjectMissing("A stored file is missing.")
+        end = facts.size_bytes if length is None else min(facts.size_bytes, start + length)
+        try:
+            for at in range(start, end, READ_BYTES):
+                yield await self._range(key, at, min(end, at + READ_BYTES), facts.etag)
+        except _Changed as error:
+            raise StorageUnavailable("A stored file was replaced while it was read.") from error
+
+    async def _range(self, key: str, start: int, end: int, etag: str) -> bytes:
+        options: GetOptions = {"range": (start, end), "if_match": f'"{etag}"'}
+        answer = await _asked(obstore.get_async(self._bucket, key, options=options))
+        return bytes(await _asked(answer.bytes_async()))
+
+    async def link(self, key: str) -> str | None:
+        if not self._link_s:
+            return None
+        lasts = timedelta(seconds=self._link_s)
+        return await _asked(obstore.sign_async(self._public, "GET", checked(key), lasts))
+
+    # --- this machine -------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def local_file(self, key: str) -> AsyncIterator[Path]:
+        lent = await self._lent(checked(key))
+        try:
+            yield lent.path
+        finally:
+            lent.give_back()
+
+    async def _lent(self, key: str) -> Lent:
+        for _ in range(CHANGES):
+            facts = await self.stat(key)
+            if facts is None:
+                raise ObjectMissing("The uploaded file is no longer in storage.")
+            etag, size_bytes = facts.etag, facts.size_bytes
+            identity = f"{self.place.url(self.place.full(key))} {etag} {size_bytes}"
+            with contextlib.suppress(_Changed):
+                return await self._cache.lend(
+                    identity,
+                    size_bytes,
+                    lambda start: self._ahead(key, start, size_bytes, etag),  # noqa: B023
+                )
+        raise StorageUnavailable("A stored file was replaced again and again while it was fetched.")
+
+    async def _ahead(self, key: str, start: int, end: int, etag: str) -> AsyncIterator[bytes]:
+        """Read a large object in order, some ranges ahead."""
+        starts = iter(range(start, end, PART_BYTES))
+        coming: deque[asyncio.Task[bytes]] = deque()
+        try:
+            while True:
+                for at in islice(starts, AT_ONCE - len(coming)):
+                    one = self._range(key, at, min(end, at + PART_BYTES), etag)
+                    coming.append(asyncio.create_task(one))
+                if not coming:
+                    return
+                yield await coming.popleft()
+        finally:
+            for task in coming:
+                task.cancel()
+            await asyncio.gather(*coming, return_exceptions=True)
+
+    @asynccontextmanager
+    async def scratch(self, name: str) -> AsyncIterator[Path]:
+        try:
+            here = await asyncio.to_thread(self._scratch.lend, name)
+        except OSError as error:
+            if error.errno in (28, 122):  # ENOSPC, EDQUOT
+                raise ScratchFull("The disk for work in progress is full.") from error
+            raise StorageUnavailable(f"The disk for work in progress failed: {error.strerror}.") from error
+        try:
+            yield here
+        finally:
+            await asyncio.to_thread(self._scratch.take_back, here)
+
+    async def remove_abandoned(self, *, limit: int) -> int:
+        return await asyncio.to_thread(remove_abandoned, self._folder / SCRATCH, limit=limit)
+
+    async def free_bytes(self) -> int:
+        def look() -> int:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return shutil.disk_usage(self._folder).free
+
+        return await asyncio.to_thread(look)
+
+    async def check(self) -> None:
+        key = f"{SCRATCH}/check-{socket.gethostname()}"
+        await self.put_bytes(key, b"ok")
+        await self.read_bytes(key)
+
+
+class _Whole:
+    """One object, for its writer."""
+
+    def __init__(self, store: S3Store, key: str) -> None:
+        self._store, self._key = store, key
+
+    async def put(self, data: bytes, create_only: bool) -> bool:
+        return await self._store.put_bytes(self._key, data, create_only=create_only)
+
+    async def size_bytes(self) -> int | None:
+        facts = await self._store.stat(self._key)
+        return facts.size_bytes if facts else None
+
+
+def _bucket(place: S3Place, endpoint: str, patience_s: float) -> Bucket:
+    return Bucket(
+        place.bucket,
+        prefix=place.prefix or None,
+        config={
+            "endpoint": endpoint,
+            "region": place.region,
+            "access_key_id": place.key_id,
+            "secret_access_key": place.secret,
+            **({"session_token": place.token} if place.token else {}),
+            "virtual_hosted_style_request": False,
+        },
+        client_options={
+            "allow_http": endpoint.startswith("http://"),  # whoever wrote it meant it
+            "timeout": timedelta(seconds=REQUEST_S),
+            "connect_timeout": timedelta(seconds=CONNECT_S),
+        },
+        retry_config={
+            "max_retries": 10,
+            "retry_timeout": timedelta(seconds=patience_s),
+            "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=5), "base": 2},
+        },
+    )
+
+
+def _facts(meta: "ObjectMeta") -> ObjectFacts:
+    etag = (meta["e_tag"] or "").strip('"')
+    return ObjectFacts(meta["path"], meta["size"], meta["last_modified"], etag)
+
+
+def _content_type(key: str) -> str:
+    return MIME.get(PurePosixPath(key).suffix, "application/octet-stream")

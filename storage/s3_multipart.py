@@ -1,0 +1,187 @@
+"""S3's multipart uploads, call by call: obstore can neither abort one, nor complete it create-only, nor list them."""
+
+import asyncio
+import functools
+import hashlib
+import random
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+import httpx
+
+from contracts.errors import StorageUnavailable
+from storage.s3_place import S3Place
+from storage.s3_signing import query_string, signed_headers
+
+TIMEOUT = httpx.Timeout(60, connect=5)
+BUSY = frozenset({429, 500, 502, 503, 504})
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An upload that was begun and neither completed nor aborted; the key is the bucket's."""
+
+    full_key: str
+    upload_id: str
+    begun_at: datetime
+
+
+class Refused(Exception):
+    """The server understood, and said no."""
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(f"{status} {code}")
+        self.status, self.code = status, code
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    return ssl.create_default_context()  # reads a few hundred certificates: once is enough
+
+
+class Multipart:
+    """The calls, over one connection pool; keys are the bucket's."""
+
+    def __init__(self, place: S3Place, http: httpx.AsyncClient, patience_s: float) -> None:
+        self._place, self._http, self._patience_s = place, http, patience_s
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, place: S3Place, patience_s: float) -> AsyncIterator[Self]:
+        async with httpx.AsyncClient(timeout=TIMEOUT, verify=_trusted(), trust_env=False) as http:
+            yield cls(place, http, patience_s)
+
+    async def begin(self, key: str, content_type: str) -> str:
+        answer = await self._ask("POST", key, {"uploads": ""}, headers={"content-type": content_type})
+        return _text(_xml(answer), "UploadId")
+
+    async def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
+        """Store one part and give its tag; the server compares the checksum that is signed with it."""
+        query = {"partNumber": str(number), "uploadId": upload_id}
+        answer = await self._ask("PUT", key, query, body=data)
+        return answer.headers["etag"]
+
+    async def complete(self, key: str, upload_id: str, etags: Mapping[int, str], *, create_only: bool) -> bool:
+        """Make the parts one object; False when `create_only` and somebody was first."""
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etags[number])}</ETag></Part>"
+            for number in sorted(etags)
+        )
+        body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+        headers = {"if-none-match": "*"} if create_only else {}
+        try:
+            answer = await self._ask("POST", key, {"uploadId": upload_id}, body=body, headers=headers)
+        except Refused as refused:
+            if create_only and refused.status in (409, 412):
+                return False
+            raise
+        # Amazon may say 200 first and think better of it afterwards.
+        root = _xml(answer)
+        if _name(root) == "Error":
+            raise StorageUnavailable(f"Storage could not join the parts of a file: {_text(root, 'Code')}.")
+        return True
+
+    async def abort(self, key: str, upload_id: str) -> None:
+        try:
+            await self._ask("DELETE", key, {"uploadId": upload_id})
+        except Refused as refused:
+            if refused.status != 404:  # gone already
+                raise
+
+    async def unfinished(self, prefix: str) -> list[Unfinished]:
+        found: list[Unfinished] = []
+        query = {"uploads": "", "prefix": prefix}
+        while True:
+            root = _xml(await self._ask("GET", "", query))
+            for each in root:
+                if _name(each) == "Upload":
+                    begun_at = _time(_text(each, "Initiated"))
+                    found.append(Unfinished(_text(each, "Key"), _text(each, "UploadId"), begun_at))
+            if _text(root, "IsTruncated") != "true":
+                # Not every server heeds the prefix to the letter.
+                return [upload for upload in found if upload.full_key.startswith(prefix)]
+            query |= {
+                "key-marker": _text(root, "NextKeyMarker"),
+                "upload-id-marker": _text(root, "NextUploadIdMarker"),
+            }
+
+    async def last_written_at(self, upload: Unfinished) -> datetime:
+        """Say when the newest part came, or the upload began."""
+        last, query = upload.begun_at, {"uploadId": upload.upload_id}
+        while True:
+            try:
+                root = _xml(await self._ask("GET", upload.full_key, query))
+            except Refused as refused:
+                if refused.status == 404:
+                    return last
+                raise
+            times = [_time(_text(each, "LastModified")) for each in root if _name(each) == "Part"]
+            last = max([last, *times])
+            if _text(root, "IsTruncated") != "true":
+                return last
+            query["part-number-marker"] = _text(root, "NextPartNumberMarker")
+
+    async def _ask(
+        self,
+        method: str,
+        key: str,
+        query: Mapping[str, str],
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send one request, again while the server is away or busy and our patience lasts."""
+        url = f"{self._place.url(key)}?{query_string(query)}"
+        checksum = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
+        give_up_at = time.monotonic() + self._patience_s
+        wait_s = FIRST_WAIT_S
+        while True:
+            signed = signed_headers(self._place, method, url, headers or {}, checksum, datetime.now(UTC))
+            try:
+                answer = await self._http.request(method, url, content=body, headers=signed)
+            except httpx.HTTPError as error:
+                said = type(error).__name__
+            else:
+                if answer.is_success:
+                    return answer
+                if answer.status_code not in BUSY:
+                    raise Refused(answer.status_code, _code(answer))
+                said = f"{answer.status_code} {_code(answer)}"
+            if time.monotonic() + wait_s > give_up_at:
+                raise StorageUnavailable("Storage did not answer.", detail=f"{method} {key}: {said}")
+            await asyncio.sleep(wait_s * random.uniform(0.5, 1))
+            wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+
+
+def _xml(answer: httpx.Response) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(answer.content)
+    except ElementTree.ParseError as error:
+        raise StorageUnavailable("Storage answered something that is not S3's language.") from error
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]  # servers disagree about the namespace
+
+
+def _text(element: ElementTree.Element, name: str) -> str:
+    return next((child.text or "" for child in element if _name(child) == name), "")
+
+
+def _code(answer: httpx.Response) -> str:
+    try:
+        return _text(ElementTree.fromstring(answer.content), "Code")
+    except ElementTree.ParseError:
+        return ""
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -1,0 +1,208 @@
+"""Copies of sources on a worker's disk: fetched once, never half, never taken from who reads them."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import ScratchFull, StorageUnavailable
+from storage.cache import Cache, Lent
+
+SIZE = 1000
+
+
+class Source:
+    """Bytes far away, which come in pieces; says how often and from where on it was asked."""
+
+    def __init__(self, name: str, size: int = SIZE, *, pieces: int = 4) -> None:
+        self.name, self.data = name, name.encode() * (size // len(name))
+        self.pieces, self.asked = pieces, list[int]()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def fetch(self, start: int) -> AsyncIterator[bytes]:
+        self.asked.append(start)
+        step = len(self.data) // self.pieces
+        for at in range(start, len(self.data), step):
+            yield self.data[at : at + step]
+            await self.gate.wait()
+
+    async def lent_by(self, cache: Cache) -> Lent:
+        return await cache.lend(self.name, len(self.data), self.fetch)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def room_for(folder: Path, sources: float) -> Cache:
+    return Cache(folder, limit_bytes=int(sources * SIZE), reserve_bytes=0)
+
+
+async def use(cache: Cache, source: Source) -> None:
+    lent = await source.lent_by(cache)
+    assert lent.path.read_bytes() == source.data
+    lent.give_back()
+    # Files of the same instant have no order.
+    for path in cache._folder.iterdir():
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 10))
+
+
+async def test_all_who_ask_at_once_share_one_download(folder: Path) -> None:
+    source, caches = Source("a"), [room_for(folder, 2) for _ in range(3)]
+    source.gate.clear()
+    asking = [asyncio.create_task(source.lent_by(cache)) for cache in caches * 3]
+    while not source.asked:
+        await asyncio.sleep(0.01)
+    source.gate.set()
+    lent = await asyncio.gather(*asking)
+    assert source.asked == [0]
+    assert {one.path.read_bytes() for one in lent} == {source.data}
+    for one in lent:
+        one.give_back()
+
+
+async def test_a_copy_outlives_its_process_and_is_lent_again(folder: Path) -> None:
+    source = Source("a")
+    await use(room_for(folder, 2), source)
+    await use(room_for(folder, 2), source)
+    assert source.asked == [0]
+
+
+async def test_half_a_download_is_never_lent_and_is_gone_on_with(folder: Path) -> None:
+    source, cache = Source("a"), room_for(folder, 2)
+    source.gate.clear()
+    asking = asyncio.create_task(source.lent_by(cache))
+    while not any(path.stat().st_size for path in folder.glob("*.part")):
+        await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    source.gate.set()
+    await use(cache, source)
+    assert source.asked == [0, 250]
+
+
+async def test_a_download_that_ends_early_is_no_copy(folder: Path) -> None:
+    source, cache = Source("a"), room_for(folder, 4)
+    with pytest.raises(StorageUnavailable):
+        await cache.lend(source.name, SIZE + 1, source.fetch)
+    assert [path.name for path in folder.iterdir() if not path.name.startswith(".") and path.suffix != ".part"] == []
+
+
+async def test_a_copy_that_somebody_cut_is_fetched_anew(folder: Path) -> None:
+    source, cache = Source("a"), room_for(folder, 2)
+    lent = await source.lent_by(cache)
+    lent.give_back()
+    os.truncate(lent.path, 10)
+    await use(cache, source)
+    assert source.asked == [0, 0]
+
+
+async def test_what_was_not_used_for_longest_goes_first(folder: Path) -> None:
+    cache, a, b, c = room_for(folder, 2), Source("a"), Source("b"), Source("c")
+    for source in (a, b, a, c, a):
+        await use(cache, source)
+    assert (a.asked, b.asked, c.asked) == ([0], [0], [0])
+    await use(cache, b)
+    assert b.asked == [0, 0]
+
+
+async def test_what_is_lent_stays_and_who_finds_no_room_comes_later(folder: Path) -> None:
+    cache, a, b, c = room_for(folder, 2), Source("a"), Source("b"), Source("c")
+    held = [await a.lent_by(cache), await b.lent_by(room_for(folder, 2))]
+    for _ in range(2):
+        with pytest.raises(ScratchFull):
+            await c.lent_by(cache)
+    assert c.asked == [] and [one.path.read_bytes() for one in held] == [a.data, b.data]
+    held.pop(0).give_back()
+    await use(cache, c)
+    await use(cache, b)
+    assert (b.asked, c.asked) == ([0], [0])
+    held[0].give_back()
+
+
+async def test_what_is_larger_than_all_is_let_in_alone(folder: Path) -> None:
+    cache, small, huge = room_for(folder, 1), Source("a"), Source("h", 3 * SIZE)
+    held = await small.lent_by(cache)
+    with pytest.raises(ScratchFull):
+        await huge.lent_by(cache)
+    held.give_back()
+    await use(cache, huge)
+
+
+async def test_downloads_under_way_count_as_large_as_they_will_be(folder: Path) -> None:
+    cache, a, b = room_for(folder, 1.5), Source("a"), Source("b")
+    a.gate.clear()
+    asking = asyncio.create_task(a.lent_by(cache))
+    while not a.asked:
+        await asyncio.sleep(0.01)
+    with pytest.raises(ScratchFull):
+        await b.lent_by(cache)
+    a.gate.set()
+    (await asking).give_back()
+    await use(cache, b)
+
+
+async def test_a_disk_without_room_is_left_alone(folder: Path) -> None:
+    cache = Cache(folder, limit_bytes=None, reserve_bytes=1 << 60)
+    with pytest.raises(ScratchFull):
+        await Source("a").lent_by(cache)
+
+
+async def test_unlimited_it_leaves_half_of_the_disk(folder: Path) -> None:
+    folder.mkdir()
+    cache, a = Cache(folder, limit_bytes=None, reserve_bytes=0), Source("a")
+    await use(cache, a)
+    huge = shutil.disk_usage(folder).free // 2 + 10 * SIZE
+    lent = await a.lent_by(cache)
+    with pytest.raises(ScratchFull):
+        await cache.lend("huge", huge, Source("h").fetch)
+    lent.give_back()
+
+
+OTHER = """
+import asyncio, sys, time
+from pathlib import Path
+from storage.cache import Cache
+async def fetch(start):
+    Path(sys.argv[2]).open("a").write("fetched\\n")
+    for _ in range(5):
+        yield b"x" * 100
+        await asyncio.sleep(0.1)
+async def main():
+    cache = Cache(Path(sys.argv[1]), limit_bytes=600, reserve_bytes=0)
+    lent = await cache.lend("shared", 500, fetch)
+    assert lent.path.read_bytes() == b"x" * 500
+    print("held", flush=True)
+    sys.stdin.read()
+asyncio.run(main())
+"""
+
+
+async def test_processes_of_one_machine_share_and_a_killed_one_holds_nothing(folder: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    argv = [sys.executable, "-c", OTHER, str(folder), str(said)]
+    others = [
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+        for _ in range(3)
+    ]
+    try:
+        for other in others:
+            assert other.stdout is not None and other.stdout.readline() == "held\n"
+        assert said.read_text() == "fetched\n"
+        with pytest.raises(ScratchFull):
+            await Source("a", 500).lent_by(Cache(folder, limit_bytes=600, reserve_bytes=0))
+    finally:
+        for other in others:
+            other.kill()
+            other.communicate()
+    began = time.monotonic()
+    (await Source("a", 500).lent_by(Cache(folder, limit_bytes=600, reserve_bytes=0))).give_back()
+    assert time.monotonic() - began < 5
