@@ -19,6 +19,7 @@ from api import (
     playback,
     session,
     telling,
+    tus,
     uploading,
     videos,
     webhooks,
@@ -38,6 +39,7 @@ from api.parts import Parts
 from api.security import KnownHost, admin_secret
 from api.signing import Keys
 from api.starting import Starter
+from api.tus_protocol import TusProtocol
 from mirror.sessions import Database
 from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
@@ -96,6 +98,7 @@ def create_app(
         pages,
         session,
         uploading,
+        tus,
         videos,
         jobs,
         audit,
@@ -116,5 +119,8 @@ def create_app(
     app.add_middleware(KnownHost, settings=settings)
     app.add_middleware(AnswerAfterBody)
     app.add_middleware(PlaybackCors)
+    app.add_middleware(
+        TusProtocol, max_bytes=settings.max_upload_size, open_to_others=settings.admin_secret is not None
+    )
     app.add_middleware(Measure, measured=app.state.measured)
     return app

@@ -19,7 +19,7 @@ from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import source_key, video_prefix
 from contracts.states import VideoStatus
 from contracts.steps import TranscodeRequest
-from mirror import reads, writes
+from mirror import reads, uploads, writes
 from mirror.writes import CreatedVideo, NewVideo
 from storage.store import ObjectWriter
 
@@ -81,11 +81,11 @@ class Intake:
     async def source(self, filename: str | None) -> AsyncIterator[Source]:
         """Open a new source; its number is taken before its first byte, so its key never changes."""
         name = clean_filename(filename)
-        video_id, key = await self._free_key(name)
+        video_id, key = await self.free_key(name)
         async with self._parts.store.writer(key) as writer:
             yield Source(video_id, name, writer, self._parts.settings.max_upload_size)
 
-    async def _free_key(self, name: str) -> tuple[VideoId, ObjectKey]:
+    async def free_key(self, name: str) -> tuple[VideoId, ObjectKey]:
         """Take a number whose source is not stored yet; a database that was restored gives some twice."""
         while True:
             async with self._parts.database.write() as session:
@@ -99,12 +99,18 @@ class Intake:
         """Keep the bytes, record video and job together, and start; a start that fails is caught up later."""
         await source.keep()
         new = self._new_video(source, details, idempotency_key)
-        video = await self._record(new)
+        video = await self.admit(new)
         if video.repeated:
             # Two requests with one Idempotency-Key: the other was first, its answer counts.
             await self._parts.store.delete(source.key)
+        return video
+
+    async def admit(self, new: NewVideo, *, upload_id: str | None = None) -> CreatedVideo:
+        """Record a video whose bytes are durable, note of which upload it was made, and start it."""
+        video = await self._record(new, upload_id)
+        if video.repeated:
             return video
-        log.info("video_accepted", video_id=video.video_id, job_id=video.job_id, size_bytes=source.size_bytes)
+        log.info("video_accepted", video_id=video.video_id, job_id=video.job_id, size_bytes=new.source_size_bytes)
         try:
             await self._parts.starter.start(video.request, new.title)
         except Exception as error:
@@ -112,7 +118,7 @@ class Intake:
             log.warning("start_left_to_the_starter", video_id=video.video_id, error=str(error) or type(error).__name__)
         return video
 
-    async def _record(self, new: NewVideo) -> CreatedVideo:
+    async def _record(self, new: NewVideo, upload_id: str | None) -> CreatedVideo:
         """Write the rows, through a short absence of Postgres: the bytes took long to get here."""
         for attempt in range(RECORD_TRIES):
             if attempt:
@@ -121,7 +127,11 @@ class Intake:
                 if attempt and (video := await self._recorded(new)):
                     return video
                 async with self._parts.database.write() as session:
-                    return await writes.create_video(session, new, self._is_used)
+                    video = await writes.create_video(session, new, self._is_used)
+                    if upload_id is not None:
+                        keep_s = self._parts.settings.upload_expiry_hours * 3600
+                        await uploads.finish_upload(session, upload_id, video.video_id, keep_s=keep_s)
+                    return video
             except Exception as error:
                 if not is_database_away(error):
                     await self._parts.store.delete(new.source_key)

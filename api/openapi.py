@@ -9,6 +9,10 @@ from api.schemas import ErrorBody
 TAGS = [
     {"name": "session", "description": "Sign in with the admin secret; a cookie then stands for it."},
     {"name": "videos", "description": "Upload a video, list them, follow one."},
+    {
+        "name": "uploads",
+        "description": "Resumable uploads by tus 1.0.0: any tus client, given `/api/uploads` as its endpoint.",
+    },
     {"name": "jobs", "description": "One run of a video through the pipeline: its state, its steps, its events."},
     {
         "name": "workers",
@@ -22,8 +26,8 @@ TAGS = [
 
 DESCRIPTION = """Self-hosted, durable video transcoding.
 
-Upload with `POST /api/videos` (a form) or `PUT /api/videos` (the raw file), follow `/api/videos/{id}/progress`, play
-`stream_url`. Every error has the body `{"error": CODE, "detail": sentence}`."""
+Upload with `POST /api/videos` (a form), `PUT /api/videos` (the raw file) or any tus client (`/api/uploads`), follow
+`/api/videos/{id}/progress`, play `stream_url`. Every error has the body `{"error": CODE, "detail": sentence}`."""
 
 _EXAMPLES: dict[int, tuple[str, str, str]] = {
     400: ("What was sent cannot be taken", "SOURCE_EMPTY", "The file is empty."),

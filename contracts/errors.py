@@ -153,6 +153,12 @@ class ObjectMissing(VlogError):
     kind = FailureKind.FATAL
 
 
+class ObjectBusy(VlogError):
+    """Somebody else is writing just this object."""
+
+    code = "OBJECT_BUSY"
+
+
 class ScratchFull(VlogError):
     code = "SCRATCH_FULL"
     kind = FailureKind.LATER

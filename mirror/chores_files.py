@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from sqlalchemy import delete, func, or_, select, update
 
+from contracts.layout import source_video
 from mirror.chores_workers import seconds
 from mirror.counting import count_before_purge
 from mirror.events import Event, add_event
@@ -18,6 +19,7 @@ from mirror.numbers import given_here
 from mirror.sessions import AnySession, WriteSession
 from mirror.states import has_ended
 from mirror.tables import AudioRenditionRow, Job, SubtitleRenditionRow, Upload, Video, VideoQuality, unfinished
+from mirror.uploads import keys_under_way
 
 OUTPUTS_ROUND = "outputs.round"
 
@@ -137,13 +139,14 @@ async def end_purge(s: WriteSession, video_id: int) -> None:
 
 
 async def unknown_videos(s: AnySession, numbers: Sequence[int]) -> set[int]:
-    """Choose the numbers that were given out here and that no video has.
+    """Choose the numbers that were given out here and that neither a video nor an upload under way has.
 
     After a restore, or beside an empty database, the sources in storage may be all that is left of their videos.
     """
     known = await s.execute(select(Video.id).where(Video.id.in_(numbers)))
     given = await given_here(s)
-    return {number for number in numbers if number in given} - set(known.scalars())
+    coming = {source_video(key) for key in await keys_under_way(s)}
+    return {number for number in numbers if number in given} - set(known.scalars()) - coming
 
 
 async def ended_jobs(s: AnySession, numbers: Sequence[int]) -> set[int]:

@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     critical_qualities: Critical = ()  # empty: the lowest rung and the default sound
     codecs: Codecs = (Codec.H264,)
     max_upload_size: ByteSize = ByteSize(100 * 1024**3)
+    upload_expiry_hours: float = Field(default=24.0, gt=0, le=24 * 366)
 
     # What a source may cost before it is refused.
     max_pixels: int = Field(default=8192 * 4320, ge=1)

@@ -17,6 +17,7 @@ from typing import IO, ParamSpec, TypeVar
 
 from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
 from storage.keys import checked
+from storage.partial import PartialFile, forget
 from storage.scratch import HERE, Scratch, is_abandoned, lock, remove_abandoned
 from storage.store import ObjectFacts
 
@@ -24,6 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SCRATCH = "scratch"
+PARTIAL = "partial"
 READ_BYTES = 1 << 20
 
 
@@ -55,6 +57,34 @@ class LocalWriter:
             self._file.flush()
             os.fsync(self._file.fileno())
             os.replace(self._temporary, self._target)
+            _sync_directory(self._target.parent)
+
+        await _in_thread(into_place)
+
+
+class LocalPartial:
+    """Goes on with a file below `partial/`; `commit` moves it into place."""
+
+    def __init__(self, file: PartialFile, target: Path) -> None:
+        self._file, self._target = file, target
+        self.size_bytes = 0
+
+    async def go_on(self, at: int) -> None:
+        await _in_thread(self._file.go_on, at)
+        self.size_bytes = at
+
+    async def write(self, chunk: bytes) -> None:
+        await _in_thread(self._file.write, chunk)
+        self.size_bytes += len(chunk)
+
+    async def keep(self) -> int:
+        await _in_thread(self._file.keep)
+        return self.size_bytes
+
+    async def commit(self) -> None:
+        def into_place() -> None:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._file.move_to(self._target)
             _sync_directory(self._target.parent)
 
         await _in_thread(into_place)
@@ -160,6 +190,21 @@ class LocalStore:
 
     async def link(self, key: str) -> str | None:
         return None
+
+    @asynccontextmanager
+    async def resume(self, key: str) -> AsyncIterator[LocalPartial]:
+        target = self.path(key)
+        file = await _in_thread(PartialFile, self._partial(key))
+        try:
+            yield LocalPartial(file, target)
+        finally:
+            await asyncio.to_thread(file.close)
+
+    async def forget(self, key: str) -> None:
+        await _in_thread(forget, self._partial(key))
+
+    def _partial(self, key: str) -> Path:
+        return self.root / PARTIAL / self.path(key).relative_to(self.root)
 
     async def delete(self, key: str) -> None:
         path = self.path(key)

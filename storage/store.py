@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,37 @@ class ObjectWriter(Protocol):
     async def write(self, chunk: bytes) -> None: ...
 
     async def commit(self) -> None: ...
+
+
+class ResumableWriter(ObjectWriter, Protocol):
+    """A writer that goes on where another stopped, perhaps in a process that was killed; leaving it keeps all.
+
+    First `go_on`; an object of which nothing is there yet goes on at 0.
+    """
+
+    async def go_on(self, at: int) -> None:
+        """Go on behind the first `at` bytes, and cut off what lies beyond; ObjectMissing when less is there."""
+        ...
+
+    async def keep(self) -> int:
+        """Make what was written last through a crash, and say up to where: from there on one can go on later."""
+        ...
+
+
+@runtime_checkable
+class ResumableStore(Protocol):
+    """What a store may do besides: objects that come in pieces, over many requests. tus is offered where it can."""
+
+    def resume(self, key: str) -> AbstractAsyncContextManager[ResumableWriter]:
+        """Take up an object that is not under its key yet; ObjectBusy while anybody else has it, in whatever process.
+
+        Nothing of it is forgotten by itself: neither `remove_unfinished` nor `remove_abandoned` touches it.
+        """
+        ...
+
+    async def forget(self, key: str) -> None:
+        """Drop what is there of an object that was never committed; ObjectBusy as above."""
+        ...
 
 
 class Store(Protocol):

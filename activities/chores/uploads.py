@@ -5,7 +5,7 @@ from temporalio import activity
 from contracts.housekeeping import ChoreDone, KeepHouse
 from mirror.chores_files import forget_expired_uploads
 from mirror.sessions import Database
-from storage.store import Store
+from storage.store import ResumableStore, Store
 
 AT_ONCE = 100
 
@@ -24,5 +24,7 @@ class UploadsChore:
         async with self._database.write() as session:
             keys = await forget_expired_uploads(session, limit=AT_ONCE)
             for key in keys:
+                if isinstance(self._store, ResumableStore):
+                    await self._store.forget(key)
                 await self._store.delete(key)
         return ChoreDone(count=len(keys))

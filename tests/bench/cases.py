@@ -5,6 +5,7 @@ from tests.bench.bench import Case
 from tests.bench.comparing import compare
 from tests.bench.sources import HD, UHD
 from tests.bench.streams import sse
+from tests.bench.uploads import tus
 from tests.bench.waiting import priority
 
 # In this order one service serves all of veryfast; `playable` stops it in the middle of a video.
@@ -16,5 +17,6 @@ CASES: dict[str, Case] = {
     "playable": playable,
     "priority": priority,
     "sse": sse,
+    "tus": tus,
     "60s-medium": compare("60 s of 1080p, medium", HD, 60, "medium", 0.88),
 }

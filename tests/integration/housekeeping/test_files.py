@@ -230,11 +230,15 @@ async def test_an_upload_whose_time_is_over_goes_with_its_bytes_unless_they_beca
     """
     plain = {"left": -1, "done": None, "video": None}
     await put(store, "uploads/a.part", "uploads/b.part", video.request.source_key)
+    for key in ("uploads/a.part", "uploads/b.part"):
+        async with store.resume(key) as writer:
+            await writer.go_on(0)
+            await writer.write(b"half")
     await change(database, insert, **{**plain, "id": "over", "key": "uploads/a.part"})
     await change(database, insert, **{**plain, "id": "here", "key": "uploads/b.part", "left": HOUR})
     await change(database, insert, **{**plain, "id": "done", "key": video.request.source_key, "video": video.video_id})
     assert (await UploadsChore(database, store).remove_expired_uploads(HOUSE)).count == 1
-    assert names(store) == sorted(["uploads/b.part", video.request.source_key])
+    assert names(store) == sorted(["partial/uploads/b.part", "uploads/b.part", video.request.source_key])
     assert [u["id"] for u in await rows_of(database, "SELECT id FROM uploads")] == ["here"]
 
 
@@ -255,7 +259,9 @@ async def test_sources_without_a_video_and_copies_of_ended_jobs_go(database: Dat
     await change(database, "UPDATE transcoding_jobs SET completed_at = now() WHERE id = :id", id=ended.job_id)
     kept = ["uploads/notes.txt", video.request.source_key, f"remuxed/{video.video_id}-{video.job_id}.mkv"]
     async with database.write() as s:  # intakes that took a number and died
-        cut, short, young = [await next_video_id(s) for _ in range(3)]
+        cut, short, young, whole = [await next_video_id(s) for _ in range(4)]
+    kept.append(f"uploads/{whole}.mov")  # of an upload whose API was killed just before its rows were written
+    await change(database, "INSERT INTO uploads (id, key) VALUES ('whole', :key)", key=kept[-1])
     over = [
         f"uploads/{cut}.mp4",
         f"uploads/{short}",

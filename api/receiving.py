@@ -1,0 +1,200 @@
+"""The bytes of an upload that comes in pieces: one writer at a time, counted only when they would outlive a crash.
+
+The row says how much is here; what lies in storage beyond that was never counted and is cut off. A crash costs at most
+what came since the last count, a second's worth, and when all is here the upload becomes a video as any other does.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from api.errors import ApiError
+from api.fields import title_from
+from api.intake import BUFFER_BYTES, Intake
+from api.parts import Parts
+from api.tus_headers import Checksum
+from contracts.errors import ObjectBusy, ObjectMissing
+from contracts.ids import VideoId
+from contracts.layout import source_video
+from mirror import uploads
+from mirror.uploads import UploadGone, UploadView
+from mirror.writes import NewVideo
+from storage.store import ResumableStore, ResumableWriter
+
+COUNT_EVERY_S = 1.0
+BUSY_S = 1.0  # the writer before may not have noticed yet that its client has gone
+
+
+def upload_not_found() -> ApiError:
+    return ApiError(404, "UPLOAD_NOT_FOUND", "There is no such upload, or its time is over.")
+
+
+class Receiving:
+    def __init__(self, parts: Parts) -> None:
+        if not isinstance(parts.store, ResumableStore):
+            raise ApiError(501, "UPLOADS_NOT_RESUMABLE", "This storage takes whole files only: use PUT /api/videos.")
+        self._parts, self._store = parts, parts.store
+        self._keep_s = parts.settings.upload_expiry_hours * 3600
+
+    async def find(self, upload_id: str) -> UploadView:
+        async with self._parts.database.read() as session:
+            found = await uploads.upload(session, upload_id)
+        if found is None or found.expired:
+            raise upload_not_found()
+        return found
+
+    async def whole(self, upload_id: str) -> UploadView:
+        """Look at an upload; one that is all here and was cut off before it became a video becomes one now."""
+        found = await self.find(upload_id)
+        if not found.is_whole or found.video_id is not None:
+            return found
+        async with self._writing(found) as writer:
+            found = await self.find(upload_id)
+            return found if found.video_id is not None else await self._become_video(found, writer)
+
+    async def receive(
+        self, upload_id: str, offset: int, body: AsyncIterator[bytes], checksum: Checksum | None
+    ) -> UploadView:
+        """Take bytes behind `offset`; the last ones make it a video.
+
+        With a checksum all of them count or none do. Without one, what came before a client went away counts.
+        """
+        found = await self.find(upload_id)
+        async with self._writing(found) as writer:
+            # Only now is it ours: another may have moved it since.
+            found = await self.find(upload_id)
+            if offset != found.offset_bytes:
+                raise ApiError(409, "OFFSET_WRONG", f"This upload goes on at byte {found.offset_bytes}.")
+            if found.video_id is not None:
+                return found
+            piece = _Piece(self._parts, found, writer, self._keep_s)
+            await self._go_on(found, writer)
+            if checksum is None:
+                try:
+                    async for chunk in body:
+                        await piece.write(chunk)
+                        await piece.count_now_and_then()
+                finally:
+                    await piece.count()
+            else:
+                async for chunk in body:
+                    await piece.write(chunk)
+                    await asyncio.to_thread(checksum.update, chunk)
+                if not checksum.fits():
+                    raise ApiError(460, "CHECKSUM_MISMATCH", "The bytes do not fit their checksum; send them again.")
+                await piece.count()
+            found = await self.find(upload_id)
+            return await self._become_video(found, writer) if found.is_whole else found
+
+    async def drop(self, upload_id: str) -> None:
+        """Forget an upload and its bytes; a video that it became stays."""
+        found = await self.find(upload_id)
+        try:
+            if found.video_id is None:
+                await self._store.forget(found.key)
+        except ObjectBusy as error:
+            raise _busy() from error
+        async with self._parts.database.write() as session:
+            await uploads.drop_upload(session, upload_id)
+
+    @asynccontextmanager
+    async def _writing(self, found: UploadView) -> AsyncIterator[ResumableWriter]:
+        until = time.monotonic() + BUSY_S
+        while True:
+            try:
+                opened = self._store.resume(found.key)
+                writer = await opened.__aenter__()
+                break
+            except ObjectBusy as error:
+                if time.monotonic() > until:
+                    raise _busy() from error
+                await asyncio.sleep(0.1)
+        try:
+            yield writer
+        finally:
+            await opened.__aexit__(None, None, None)
+
+    async def _go_on(self, found: UploadView, writer: ResumableWriter) -> None:
+        try:
+            await writer.go_on(found.offset_bytes)
+        except ObjectMissing as error:  # the disk was lost, or somebody tidied up: nobody can go on with this
+            async with self._parts.database.write() as session:
+                await uploads.drop_upload(session, found.id)
+            raise upload_not_found() from error
+
+    async def _become_video(self, found: UploadView, writer: ResumableWriter) -> UploadView:
+        stored = await self._parts.store.stat(found.key)
+        if stored is None or stored.size_bytes != found.size_bytes:  # else it was killed between bytes and rows
+            await self._go_on(found, writer)
+            await writer.commit()
+        number = source_video(found.key)
+        assert number is not None
+        new = NewVideo(
+            video_id=VideoId(number),
+            title=found.title or title_from(found.filename),
+            source_key=found.key,
+            source_filename=found.filename,
+            source_size_bytes=found.size_bytes,
+            description=found.description,
+            owner=found.owner,
+            tier=found.tier,
+            qualities=found.qualities,
+            max_attempts=self._parts.settings.max_retry_attempts,
+        )
+        try:
+            await Intake(self._parts).admit(new, upload_id=found.id)
+        except UploadGone as error:
+            raise upload_not_found() from error
+        return await self.find(found.id)
+
+
+class _Piece:
+    """What one request adds."""
+
+    def __init__(self, parts: Parts, found: UploadView, writer: ResumableWriter, keep_s: float) -> None:
+        self._parts, self._upload, self._writer, self._keep_s = parts, found, writer, keep_s
+        self._counted, self._counted_at = found.offset_bytes, time.monotonic()
+        self._arrived = found.offset_bytes
+        self._buffer = bytearray()
+
+    async def write(self, chunk: bytes) -> None:
+        if self._arrived + len(chunk) > self._upload.size_bytes:
+            raise more_than_announced()
+        self._arrived += len(chunk)
+        self._buffer += chunk
+        if len(self._buffer) >= BUFFER_BYTES:
+            await self._flush()
+
+    async def count_now_and_then(self) -> None:
+        if time.monotonic() - self._counted_at >= COUNT_EVERY_S:
+            await self.count()
+
+    async def count(self) -> None:
+        """Make what came durable, then say so: never the other way round."""
+        await self._flush()
+        durable = await self._writer.keep()
+        if durable > self._counted:
+            try:
+                async with self._parts.database.write() as session:
+                    await uploads.move_offset(
+                        session, self._upload.id, before=self._counted, now=durable, keep_s=self._keep_s
+                    )
+            except UploadGone as error:
+                raise upload_not_found() from error
+        self._counted, self._counted_at = durable, time.monotonic()
+
+    async def _flush(self) -> None:
+        if self._buffer:
+            # Taken out first: bytes of which half were written before the disk was full are not written twice.
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            await self._writer.write(data)
+
+
+def more_than_announced() -> ApiError:
+    return ApiError(413, "UPLOAD_TOO_LARGE", "This is more than Upload-Length said.")
+
+
+def _busy() -> ApiError:
+    return ApiError(423, "UPLOAD_LOCKED", "Another request is sending to this upload.", headers={"Retry-After": "1"})

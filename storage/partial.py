@@ -1,0 +1,103 @@
+"""A file that comes in pieces, over many requests and perhaps many processes: locked while somebody writes to it.
+
+The kernel drops the lock when its holder dies, however it dies, so whoever comes next goes on at once. Where files
+cannot be locked nobody is refused; who counts the bytes then has to notice that two of them do.
+"""
+
+import errno
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contracts.errors import ObjectBusy
+
+
+class PartialFile:
+    """One piece of the writing; blocking, so for threads.
+
+    Whoever waits for a thread may give up and close while it still writes: the guard makes that wait too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._handle = _open_locked(path, os.O_CREAT)
+        self._guard = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        with self._guard:
+            if self._closed:
+                raise OSError(errno.EBADF, "closed")
+            yield self._handle
+
+    def go_on(self, at: int) -> None:
+        with self._open() as handle:
+            if os.fstat(handle).st_size < at:
+                raise FileNotFoundError
+            # What a killed process wrote and nobody counted is sent again.
+            os.ftruncate(handle, at)
+            os.lseek(handle, at, os.SEEK_SET)
+
+    def write(self, chunk: bytes) -> None:
+        with self._open() as handle:
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+
+    def keep(self) -> None:
+        with self._open() as handle:
+            os.fsync(handle)
+
+    def move_to(self, target: Path) -> None:
+        with self._open() as handle:
+            os.utime(handle)  # under its key it is new, however long ago its last byte came
+            os.fsync(handle)
+            os.replace(self._path, target)
+
+    def close(self) -> None:
+        """Let go; a file without a byte is not worth keeping."""
+        with self._open() as handle:
+            self._closed = True
+            if os.fstat(handle).st_size == 0:
+                self._path.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def forget(path: Path) -> None:
+    """Remove a file unless somebody is writing to it."""
+    try:
+        handle = _open_locked(path)
+    except FileNotFoundError:
+        return
+    path.unlink(missing_ok=True)
+    os.close(handle)
+
+
+def _open_locked(path: Path, create: int = 0) -> int:
+    """Open and lock what has this name. Between the two it may have been moved into place: then it is not ours."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | create, 0o666)
+        try:
+            _lock(handle)
+            if path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ObjectBusy("Somebody else is writing this file.") from error
+    except OSError:
+        pass  # no locks on this file system
