@@ -9,7 +9,7 @@ import time
 
 import structlog
 from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from contracts.starting import Start
 from contracts.steps import TranscodeRequest
@@ -61,14 +61,12 @@ class Starter:
             return
         try:
             async with asyncio.timeout(START_S):
-                await ensure_search_attributes(self._temporal)
-        except (TimeoutError, RuntimeError):
+                # Where an administrator registers them they may be missing: no refusal is the video's fault then.
+                known = await ensure_search_attributes(self._temporal)
+        except (TimeoutError, RuntimeError, RPCError):
             return
-        except RPCError as error:
-            # Where an administrator registers them, we may not even ask.
-            if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
-                return
-        self._prepared_at = time.monotonic()
+        if known:
+            self._prepared_at = time.monotonic()
 
     async def run(self) -> None:
         """Look for left-over jobs until cancelled; whatever goes wrong, look again."""

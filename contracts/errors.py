@@ -216,5 +216,6 @@ WORKFLOW_TIMED_OUT = "WORKFLOW_TIMED_OUT"
 WORKFLOW_FAILED = "WORKFLOW_FAILED"
 GPU_NOT_TAKEN = "GPU_NOT_TAKEN"  # no GPU worker began a step in time
 JOB_ENDED = "JOB_ENDED"  # a command that came too late
+MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"  # more to say of a video than Temporal takes in one message
 
 SENTENCE_LIMIT = 500  # what `last_error` and `error_message` hold

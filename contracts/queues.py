@@ -61,3 +61,5 @@ def fairness_key(owner: str, turn: Turn = Turn.REST) -> str | None:
 SEARCH_VIDEO_ID = "VideoId"  # Keyword
 SEARCH_VIDEO_STATUS = "VideoStatus"  # Keyword
 SEARCH_TIER = "Tier"  # Int
+SEARCH_OWNER = "VideoOwner"  # Keyword
+SEARCH_LIMIT = 255  # characters of a Keyword; on Postgres a longer one would hold up its whole index

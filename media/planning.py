@@ -23,7 +23,7 @@ from media.alternatives import choose_alternatives, rungs_of
 from media.pinning import pin_alternatives, pin_tracks, who_makes_what
 from media.spans import choose_lists, choose_spans, choose_window
 from media.tools import Toolbox
-from media.tracks import audio_notes, plan_audio, plan_subtitles
+from media.tracks import audio_notes, keep_sounds, plan_audio, plan_subtitles
 from media.weights import at_once, slots_taken
 
 INTERLACED = frozenset({"tt", "bb", "tb", "bt"})
@@ -66,15 +66,16 @@ def make_plan(
     others, left_out = pin_alternatives(choose_alternatives(made, options.codecs, wanted), tools, facts, grid, encoding)
     makers = {track.stream: choosing.for_track(tools, facts, track, tool) for track in facts.audio}
     audible = tuple(track for track in facts.audio if makers[track.stream])
+    heard, over = keep_sounds(audible, grid)
     subtitles, cut = plan_subtitles(facts.subtitles)
-    notes += [*left_out, *audio_notes(facts.audio, audible, grid), *cut]
+    notes += [*left_out, *audio_notes(facts.audio, audible, grid), *over, *cut]
     if facts.remuxed:
         notes.append(f"It seeks badly as {facts.format_name}: its packets were copied to {facts.remuxed} first.")
     plan = TranscodePlan(
         grid=grid,
         renditions=(*made, *others),
         skipped=skipped,
-        audio=pin_tracks(plan_audio(audible, max(rung.audio_kbps for rung, _ in rungs)), makers),
+        audio=pin_tracks(plan_audio(heard, max(rung.audio_kbps for rung, _ in rungs)), makers),
         subtitles=subtitles,
         spans=spans,
         lists=choose_lists((*made, *others), spans, grid, capacity, share=options.share_decode),

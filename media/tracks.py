@@ -5,6 +5,9 @@ from collections.abc import Collection
 from contracts.media import AudioFacts, Grid, PlannedAudio, PlannedSubtitle, SubtitleFacts
 from media.filters import SOUND_MARGIN_S
 
+MOST_SOUNDS = 50  # as of subtitles
+# The length of each of their segments travels through Temporal, about a dozen bytes, and it takes two million at once.
+MOST_SOUND_SEGMENTS = 120_000
 MOST_SUBTITLES = 50  # a film in every language of its market; thousands are an attack on the player's menu
 
 _LANGUAGES = {
@@ -29,6 +32,16 @@ def audio_notes(tracks: tuple[AudioFacts, ...], audible: tuple[AudioFacts, ...],
         if track.channels > 2:
             notes.append(f"The {track.channels} channels of stream {track.stream} are mixed down to stereo.")
     return notes
+
+
+def keep_sounds(tracks: tuple[AudioFacts, ...], grid: Grid) -> tuple[tuple[AudioFacts, ...], list[str]]:
+    """Leave out what would be too many sounds to tell of, the default never: a day of film has eight, a movie fifty."""
+    most = max(1, min(MOST_SOUNDS, MOST_SOUND_SEGMENTS // grid.segments))
+    if len(tracks) <= most:
+        return tracks, []
+    default = next((track for track in tracks if track.default), tracks[0])
+    kept = tracks[:most] if default in tracks[:most] else (*tracks[: most - 1], default)
+    return kept, [f"{len(tracks) - most} more sound tracks are left out: {most} are enough."]
 
 
 def plan_audio(tracks: tuple[AudioFacts, ...], kbps: int) -> tuple[PlannedAudio, ...]:

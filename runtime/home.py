@@ -29,7 +29,7 @@ class RunFile(BaseModel):
     started_at: datetime
     api_url: str
     temporal_address: str
-    temporal_namespace: str = "default"
+    temporal_namespace: str = "default"  # empty: a server elsewhere, and Temporal's own configuration says which
     temporal_ui_url: str | None = None  # only the embedded Temporal has one that we know
     database_url: str
     storage_url: str

@@ -17,7 +17,7 @@ class Joined:
     """Addresses of everything a process talks to."""
 
     database_url: str  # always postgresql+asyncpg://
-    temporal_address: str
+    temporal_address: str  # empty, as the namespace: Temporal's own environment configuration says it
     temporal_namespace: str
     storage_url: str
     api_url: str | None = None
@@ -29,13 +29,14 @@ class Joined:
 def resolve(settings: Settings) -> Joined:
     """Find the neighbours. Settings that are named win; run.json fills in the rest. Raises NotRunning."""
     run = read_run(settings.home)
-    missing = [name for name in ("database_url", "temporal_address") if not getattr(settings, name)]
-    if missing and not run:
-        names = " and ".join(f"VLOG_{name.upper()}" for name in missing)
-        raise NotRunning(f"No service runs on {settings.home}. Start one with `vlog up`, or set {names}.")
+    if not run and not settings.database_url:
+        missing = ["VLOG_DATABASE_URL", *(["VLOG_TEMPORAL_ADDRESS"] if not settings.temporal_address else [])]
+        raise NotRunning(
+            f"No service runs on {settings.home}. Start one with `vlog up`, or set {' and '.join(missing)}."
+        )
     return Joined(
         database_url=asyncpg_url(settings.database_url or _of(run).database_url),
-        temporal_address=settings.temporal_address or _of(run).temporal_address,
+        temporal_address=settings.temporal_address or (run.temporal_address if run else ""),
         temporal_namespace=_namespace(settings, run),
         storage_url=settings.storage_url or (run.storage_url if run else default_storage_url(settings)),
         api_url=run.api_url if run else None,
@@ -62,9 +63,9 @@ def asyncpg_url(url: str) -> str:
 
 
 def _namespace(settings: Settings, run: RunFile | None) -> str:
-    if run and "temporal_namespace" not in settings.model_fields_set and not settings.temporal_address:
-        return run.temporal_namespace
-    return settings.temporal_namespace
+    if settings.temporal_namespace:
+        return settings.temporal_namespace
+    return run.temporal_namespace if run and not settings.temporal_address else ""
 
 
 def _of(run: RunFile | None) -> RunFile:

@@ -20,11 +20,17 @@ from temporalio.client import (
     ScheduleUpdate,
     ScheduleUpdateInput,
 )
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from contracts.housekeeping import HOUSEKEEPING, KeepHouse
 from contracts.queues import TaskQueue
-from runtime.temporal import RPC_TIMEOUT, ensure_search_attributes
+from runtime.temporal import (
+    RPC_TIMEOUT,
+    SEARCH_ATTRIBUTES,
+    ensure_search_attributes,
+    retention_of,
+    too_forgetful,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -91,24 +97,19 @@ def _facts(schedule: Schedule) -> tuple[object, ...]:
     )
 
 
-async def _ensure_attributes(client: Client) -> None:
-    try:
-        await ensure_search_attributes(client)
-    except RPCError as error:
-        # Where an administrator registers them, we may not even ask.
-        if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
-            raise
-
-
 async def keep_scheduled(client: Client, every_s: float, *, look_every_s: float = LOOK_EVERY_S) -> None:
     """Ensure what Temporal must know of us, now and from time to time, until cancelled.
 
     From time to time, because a Temporal whose memory was lost has lost the schedule and the search attributes too.
+    A namespace that forgets too soon is said once: how long it remembers is its owner's to decide.
     """
     update = True
     while True:
         try:
-            await _ensure_attributes(client)
+            if not await ensure_search_attributes(client) and update:
+                log.warning("search_attributes_not_ours", names=", ".join(SEARCH_ATTRIBUTES))
+            if update and (forgets := too_forgetful(await retention_of(client))):
+                log.warning("retention_short", reason=forgets)
             if await ensure_housekeeping(client, every_s, update=update):
                 log.info("housekeeping_scheduled", every_s=every_s)
             update = False

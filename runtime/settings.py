@@ -84,7 +84,7 @@ class Settings(BaseSettings):
     port: Port | None = None  # 9000 when that is free
     database_url: str | None = None
     temporal_address: str | None = None
-    temporal_namespace: str = "default"
+    temporal_namespace: str | None = None  # unset: what Temporal's own configuration says, else `default`
     storage_url: StorageUrl | None = None
     s3_public_endpoint: Server | None = None  # unset: viewers reach the S3 server where we do
     s3_link_seconds: LinkSeconds = 900.0  # 0: no links

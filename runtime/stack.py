@@ -163,7 +163,7 @@ class Stack:
             self._home / "temporal",
             port=self._port(),
             ui_port=self._port(),
-            namespace=self.settings.temporal_namespace,
+            namespace=self.settings.temporal_namespace or "default",
         )
         await self._serve(temporal.program())
         return temporal
@@ -179,7 +179,7 @@ class Stack:
             started_at=datetime.now(UTC),
             api_url=f"http://{_reachable(settings.host)}:{api_port.port}",
             temporal_address=temporal.address if temporal else settings.temporal_address or "",
-            temporal_namespace=settings.temporal_namespace,
+            temporal_namespace=temporal.namespace if temporal else settings.temporal_namespace or "",
             temporal_ui_url=temporal.ui_url if temporal else None,
             database_url=database_url,
             storage_url=settings.storage_url or default_storage_url(settings),

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS
+from contracts.queues import SEARCH_OWNER, SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS
 from runtime.files import make_private
 from runtime.locate import temporal_binary
 from runtime.one_shot import CommandFailed, run_to_end
@@ -31,7 +31,10 @@ DYNAMIC_CONFIG = (
     "frontend.enableCancelWorkerPollsOnShutdown=true",
 )
 
-SEARCH_ATTRIBUTES = (f"{SEARCH_VIDEO_ID}=Keyword", f"{SEARCH_VIDEO_STATUS}=Keyword", f"{SEARCH_TIER}=Int")
+SEARCH_ATTRIBUTES = (
+    *(f"{name}=Keyword" for name in (SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, SEARCH_OWNER)),
+    f"{SEARCH_TIER}=Int",
+)
 
 # A person's own Temporal profile (TLS, a cloud address) is not about this server. The older "env file" is a third
 # place, and one that cannot be read ends the command.

@@ -39,4 +39,5 @@ exec "$temporal" server start-dev --disable-config-file --disable-config-env --e
     --dynamic-config-value frontend.WorkerCommandsEnabled=true \
     --dynamic-config-value frontend.enableCancelWorkerPollsOnShutdown=true \
     --search-attribute VideoId=Keyword --search-attribute VideoStatus=Keyword --search-attribute Tier=Int \
+    --search-attribute VideoOwner=Keyword \
     --ui-disable-news-fetch

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from runtime.exiting import exit_now
 from runtime.joining import Joined, NotRunning, resolve
 from runtime.names import SettingsError
 from runtime.settings import Settings, load_settings
-from runtime.temporal import connect
+from runtime.temporal import connect, retention_of, too_forgetful
 from storage.opening import open_store
 from workers.capabilities import describe, missing
 from workers.gpu import examine_gpu
@@ -90,7 +91,17 @@ async def _postgres(joined: Joined) -> Finding:
 async def _temporal(joined: Joined) -> Finding:
     client = await connect(joined)
     healthy = await client.service_client.check_health()
-    return {"ok": healthy, "address": joined.temporal_address, "ui": joined.temporal_ui_url}
+    config = client.service_client.config
+    retention = await retention_of(client)
+    return {
+        "ok": healthy,
+        "address": config.target_host,
+        "namespace": client.namespace,
+        "tls": bool(config.tls),
+        "ui": joined.temporal_ui_url,
+        "retention_days": retention / timedelta(days=1),
+        "warning": too_forgetful(retention) or None,
+    }
 
 
 async def _storage(subject: tuple[Joined, Settings]) -> Finding:

@@ -21,7 +21,7 @@ from mirror.sessions import Database
 from runtime.joining import Joined, resolve
 from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
-from runtime.temporal import connect, ensure_search_attributes
+from runtime.temporal import connect, ensure_search_attributes, whereabouts
 from storage.opening import open_store
 from workers.build import Parts, build_worker
 from workers.gate import Gate
@@ -136,9 +136,10 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
 
 async def _connected(joined: Joined, name: str) -> Client:
     """Connect to Temporal; one that is not there yet is waited for, for workers often start first."""
+    address = whereabouts(joined)["target_host"]
     while True:
         try:
             return await connect(joined, identity=name)
         except RuntimeError as error:  # the SDK's word for "cannot connect"
-            log.warning("Temporal does not answer at %s, trying again: %s", joined.temporal_address, error)
+            log.warning("Temporal does not answer at %s, trying again: %s", address, error)
             await asyncio.sleep(TEMPORAL_WAIT_S)

@@ -81,7 +81,8 @@ class Picture:
         # A list that has a history of its own does not know how far its steps were counted before a move.
         counted = self._job.first_generation + moves * (options.BUILD_WAITS + 1)
         request = EncodeList(
-            job=self._job.model_copy(update={"tier": steps.tier, "first_generation": counted}),
+            # Without the plan it continues: a list is told all that it needs, and there may be many lists.
+            job=self._job.model_copy(update={"plan": None, "tier": steps.tier, "first_generation": counted}),
             video=self._facts.video,
             grid=plan.grid,
             spans=plan.spans,

@@ -6,6 +6,7 @@ No workflow imports this: it is for those who start them, the API and housekeepi
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from temporalio.client import Client
@@ -17,11 +18,20 @@ from temporalio.common import (
     WorkflowIDConflictPolicy,
     WorkflowIDReusePolicy,
 )
-from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
+from contracts.errors import MESSAGE_TOO_LARGE
 from contracts.ids import workflow_id
-from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue, fairness_key
+from contracts.queues import (
+    SEARCH_LIMIT,
+    SEARCH_OWNER,
+    SEARCH_TIER,
+    SEARCH_VIDEO_ID,
+    SEARCH_VIDEO_STATUS,
+    TaskQueue,
+    fairness_key,
+)
 from contracts.starting import Start
 from contracts.states import VideoStatus
 from contracts.steps import TranscodeRequest
@@ -35,10 +45,23 @@ SUMMARY_LIMIT = 200  # bytes; Temporal refuses a summary above 400
 _VIDEO_ID = SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID)
 _VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 _TIER = SearchAttributeKey.for_int(SEARCH_TIER)
+_OWNER = SearchAttributeKey.for_keyword(SEARCH_OWNER)
 
 
 def summary(title: str) -> str:
     return title.encode()[:SUMMARY_LIMIT].decode(errors="ignore")
+
+
+def searched_by(request: TranscodeRequest) -> TypedSearchAttributes:
+    """Say what people find a job by in Temporal's UI."""
+    pairs: list[SearchAttributePair[Any]] = [
+        SearchAttributePair(_VIDEO_ID, str(request.video_id)),
+        SearchAttributePair(_VIDEO_STATUS, VideoStatus.PENDING.value),
+        SearchAttributePair(_TIER, request.tier.priority),
+    ]
+    if request.owner:
+        pairs.append(SearchAttributePair(_OWNER, request.owner[:SEARCH_LIMIT]))
+    return TypedSearchAttributes(pairs)
 
 
 class TranscodeStarter:
@@ -70,19 +93,18 @@ class TranscodeStarter:
                     task_queue=TaskQueue.ORCHESTRATE,
                     id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                     id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                    search_attributes=TypedSearchAttributes(
-                        [
-                            SearchAttributePair(_VIDEO_ID, str(request.video_id)),
-                            SearchAttributePair(_VIDEO_STATUS, VideoStatus.PENDING.value),
-                            SearchAttributePair(_TIER, request.tier.priority),
-                        ]
-                    ),
+                    search_attributes=searched_by(request),
                     priority=Priority(priority_key=request.tier.priority, fairness_key=fairness_key(request.owner)),
                     static_summary=summary(title),
                     rpc_timeout=timedelta(seconds=START_S),
                 )
         except WorkflowAlreadyStartedError:
             pass  # it ran and ended before the mirror heard of its start
+        except ApplicationError as error:
+            if error.type != MESSAGE_TOO_LARGE:
+                raise
+            log.warning("workflow_not_started", workflow=name, error=error.message)
+            return Start.REFUSED, error.message
         except RPCError as error:
             log.warning("workflow_not_started", workflow=name, error=str(error))
             told_no = (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.FAILED_PRECONDITION)

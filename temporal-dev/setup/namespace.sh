@@ -16,7 +16,7 @@ temporal operator namespace describe --namespace "$namespace" >/dev/null 2>&1 ||
 temporal operator namespace update --namespace "$namespace" --retention 30d
 
 known=$(temporal operator search-attribute list --namespace "$namespace")
-for pair in VideoId:Keyword VideoStatus:Keyword Tier:Int; do
+for pair in VideoId:Keyword VideoStatus:Keyword Tier:Int VideoOwner:Keyword; do
     name=${pair%%:*}
     echo "$known" | grep -qw "$name" ||
         temporal operator search-attribute create --namespace "$namespace" --name "$name" --type "${pair##*:}"

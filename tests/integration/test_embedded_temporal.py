@@ -11,14 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from runtime.embedded import embedded_temporal
 from runtime.joining import Joined
 from runtime.processes import identity
-from runtime.temporal import connect, ensure_retention, ensure_search_attributes
+from runtime.temporal import connect, ensure_search_attributes, retention_of
 from runtime.temporal_server import EmbeddedTemporal
 from tests.support.eventually import eventually
 
@@ -26,11 +25,6 @@ from tests.support.eventually import eventually
 async def client_of(server: EmbeddedTemporal) -> Client:
     joined = Joined("", server.address, server.namespace, "", embedded_temporal=True)
     return await connect(joined, connect_timeout=timedelta(seconds=5))
-
-
-async def retention_of(client: Client) -> timedelta:
-    described = await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
-    return described.config.workflow_execution_retention_ttl.ToTimedelta()
 
 
 def server_pid(folder: Path) -> int:
@@ -50,24 +44,13 @@ async def test_it_starts_in_seconds_with_its_page_its_names_and_thirty_days(
         client = await client_of(server)
         assert await retention_of(client) == timedelta(days=30)
         known = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace="default"))
-        assert {"VideoId", "VideoStatus", "Tier"} <= set(known.custom_attributes)
-        await ensure_search_attributes(client)
+        assert {"VideoId", "VideoStatus", "VideoOwner", "Tier"} <= set(known.custom_attributes)
+        assert await asyncio.gather(*(ensure_search_attributes(client) for _ in range(2))) == [True, True]
         async with httpx.AsyncClient(trust_env=False) as browser:
             page = await browser.get(server.ui_url, follow_redirects=True)
         assert page.status_code == 200 and "html" in page.headers["content-type"]
         pid = server_pid(tmp_path)
     assert identity(pid) is None
-
-
-async def test_a_bare_namespace_gets_our_names_and_retention_from_the_client_side(tmp_path: Path) -> None:
-    async with embedded_temporal(tmp_path, namespace="films") as server:
-        client = await client_of(server)
-        assert client.namespace == "films"
-        await ensure_retention(client, timedelta(days=45))
-        assert await retention_of(client) == timedelta(days=45)
-        await ensure_retention(client)  # never shortens
-        assert await retention_of(client) == timedelta(days=45)
-        await asyncio.gather(ensure_search_attributes(client), ensure_search_attributes(client))
 
 
 async def test_a_killed_server_comes_back_with_its_workflows(tmp_path: Path) -> None:

@@ -16,17 +16,17 @@ from typing import Any
 import temporalio.worker.workflow_sandbox as sandbox
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributeKey
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
 from contracts.housekeeping import KeepHouse
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
-from contracts.queues import SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
+from contracts.queues import SEARCH_OWNER, SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
 from contracts.states import JobKind, Tier
 from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
+from runtime.payloads import data_converter
 from runtime.temporal_server import DYNAMIC_CONFIG
 from tests.replay import gpu_stories
 from tests.replay.fake_chores import AWAY, BUSY, fake_chores
@@ -152,13 +152,14 @@ async def _dev_server(*config: str) -> WorkflowEnvironment:
     for again in (True, True, True, False):
         try:
             return await WorkflowEnvironment.start_local(
-                data_converter=pydantic_data_converter,
+                data_converter=data_converter,
                 dev_server_existing_path=str(temporal_binary()),
                 dev_server_log_level="error",
                 dev_server_extra_args=values,
                 search_attributes=[
                     SearchAttributeKey.for_keyword(SEARCH_VIDEO_ID),
                     SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS),
+                    SearchAttributeKey.for_keyword(SEARCH_OWNER),
                     SearchAttributeKey.for_int(SEARCH_TIER),
                 ],
             )

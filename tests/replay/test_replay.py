@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 
+from runtime.payloads import data_converter
 from tests.replay.stories import HISTORIES, HOUSE, STORIES
 from tests.replay.webhook_stories import WEBHOOK_STORIES
 from workflows.deliver_webhook import DeliverWebhook
@@ -19,7 +19,7 @@ from workflows.transcode_video import TranscodeVideo
 async def test_a_recorded_history_replays(path: Path) -> None:
     history = WorkflowHistory.from_json(f"video-1-job-1-{path.stem}", path.read_text())
     workflows = [TranscodeVideo, TranscodeList, DeliverWebhook, Housekeeping]
-    replayer = Replayer(workflows=workflows, data_converter=pydantic_data_converter)
+    replayer = Replayer(workflows=workflows, data_converter=data_converter)
     await replayer.replay_workflow(history)
 
 

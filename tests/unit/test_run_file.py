@@ -87,7 +87,7 @@ def test_what_is_named_wins_over_what_runs(tmp_path: Path) -> None:
     named = Settings(home=tmp_path, database_url="postgres://db/x", temporal_address="t:1", storage_url="file:///b/p")
     joined = resolve(named)
     assert joined.database_url == "postgresql+asyncpg://db/x"
-    assert (joined.temporal_address, joined.temporal_namespace) == ("t:1", "default")
+    assert (joined.temporal_address, joined.temporal_namespace) == ("t:1", "")
     assert joined.storage_url == "file:///b/p"
     assert joined.temporal_ui_url is None and not joined.embedded_temporal
 
