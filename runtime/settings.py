@@ -62,6 +62,7 @@ Receiver = Annotated[str, AfterValidator(receiver)]
 Alerts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_names), AfterValidator(known_events)]
 Critical = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_critical)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_names)]
+WebUrl = Annotated[str, Field(pattern=r"^https?://\S+$")]
 Codecs = Annotated[tuple[Codec, ...], NoDecode, BeforeValidator(parse_codecs)]
 Ladder = Annotated[tuple[Rung, ...], NoDecode, BeforeValidator(parse_ladder)]
 
@@ -85,6 +86,7 @@ class Settings(BaseSettings):
     database_url: str | None = None
     temporal_address: str | None = None
     temporal_namespace: str | None = None  # unset: what Temporal's own configuration says, else `default`
+    temporal_ui_url: WebUrl | None = None  # where people look at workflows; the embedded one is known
     storage_url: StorageUrl | None = None
     s3_public_endpoint: Server | None = None  # unset: viewers reach the S3 server where we do
     s3_link_seconds: LinkSeconds = 900.0  # 0: no links

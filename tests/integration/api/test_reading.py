@@ -2,11 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
 from contracts.ids import JobId, VideoId
 from mirror import writes
 from tests.integration.api.running import Api, serving
 from tests.integration.mirror.story import PLAN
 from tests.support.media_facts import source, track, video
+
+
+@pytest.fixture
+def no_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As before set-up has installed what the page is made with."""
+    monkeypatch.setattr("api.assets.WEB", tmp_path / "web")
 
 
 async def uploaded(api: Api, title: str, **fields: str) -> dict[str, int]:
@@ -154,7 +162,7 @@ async def test_a_wrong_method_is_refused_in_the_same_shape(lonely_api: Api) -> N
     assert (answer.status_code, answer.json()["error"]) == (405, "METHOD_NOT_ALLOWED")
 
 
-async def test_the_pages_stand_alone_and_name_every_route(lonely_api: Api) -> None:
+async def test_the_pages_stand_alone_and_name_every_route(lonely_api: Api, no_packages: None) -> None:
     home = await lonely_api.http.get("/")
     assert home.status_code == 200 and home.headers["content-type"].startswith("text/html")
     assert f"curl -T my.mp4 &#x27;{lonely_api.url}/api/videos?filename=my.mp4&#x27;" in home.text
@@ -165,11 +173,14 @@ async def test_the_pages_stand_alone_and_name_every_route(lonely_api: Api) -> No
         for method in methods.keys() - {"head"}:
             assert f"{method.upper()} {path}</code>" in docs.text
     assert "&quot;slug&quot;: &quot;my-holiday&quot;" in docs.text  # an example, also inside a page of videos
+    assert "<code>make setup</code>" in home.text  # the page itself is not there without its packages
     for page in (home, docs):  # blank offline otherwise
         assert "<script" not in page.text and '="http' not in page.text
 
 
-async def test_the_first_page_links_to_temporals_own_when_it_is_known(database_url: str, tmp_path: Path) -> None:
+async def test_the_first_page_links_to_temporals_own_when_it_is_known(
+    database_url: str, tmp_path: Path, no_packages: None
+) -> None:
     ui = "http://127.0.0.1:8233"
     async with serving(database_url, tmp_path / "a", temporal_ui_url=ui) as api:
         assert f'href="{ui}"' in (await api.http.get("/")).text

@@ -1,0 +1,125 @@
+"""GET /assets/{version}/…: the page's own modules, and those files of npm packages that it names.
+
+The version is that of the contents, so that a browser may keep for ever what it got, and asks for the new ones as soon
+as there are new ones.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from api.errors import ApiError
+
+router = APIRouter(include_in_schema=False)
+
+WEB = Path(__file__).parents[1] / "web"
+KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+# Nothing else of what npm installed is served.
+PACKAGES = {
+    "lib/preact.js": "preact/dist/preact.mjs",
+    "lib/hooks.js": "preact/hooks/dist/hooks.mjs",
+    "lib/htm.js": "htm/dist/htm.mjs",
+    "lib/hls.js": "hls.js/dist/hls.min.mjs",
+    "lib/tus.js": "tus-js-client/dist/tus.min.js",
+}
+# Loaded when somebody plays or uploads, not before.
+LATER = frozenset({"lib/hls.js", "lib/tus.js", "theme.js", "watch.js"})
+FOREVER = "public, max-age=31536000, immutable"
+SMALL = 1000  # bytes, below which packing gains nothing
+
+_BARE = re.compile(rb'from\s*"preact"')
+
+
+@dataclass(frozen=True)
+class Asset:
+    data: bytes
+    packed: bytes  # the same with gzip; empty where that gains nothing
+    kind: str
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Every file of the page, as it was read."""
+
+    version: str
+    assets: dict[str, Asset]
+    pages: dict[str, str]  # the HTML around them
+    missing: tuple[str, ...]  # packages that set-up has not installed
+
+    def page(self, name: str) -> str:
+        """Give a page with the addresses of its files filled in."""
+        here = f"/assets/{self.version}"
+        modules = [path for path in self.assets if path.endswith(".js") and path not in LATER]
+        preloads = "\n  ".join(f'<link rel="modulepreload" href="{here}/{path}">' for path in modules)
+        return self.pages[name].replace("{assets}", here).replace("{preloads}", preloads)
+
+
+class Shelves:
+    """The newest shelf: read anew when a file has changed, which in production none does."""
+
+    def __init__(self, web: Path | None = None) -> None:
+        self._given = web
+        self._stamp: tuple[object, ...] | None = None
+        self._shelf = Shelf("none", {}, {}, tuple(PACKAGES))
+
+    async def newest(self) -> Shelf:
+        return await asyncio.to_thread(self._newest)
+
+    def _newest(self) -> Shelf:
+        web = self._given or WEB
+        own = sorted(path for path in (web / "page").rglob("*") if path.suffix in {*KINDS, ".html"})
+        files = {path.relative_to(web / "page").as_posix(): path for path in own}
+        packages = {name: web / "node_modules" / path for name, path in PACKAGES.items()}
+        files |= {name: path for name, path in packages.items() if path.is_file()}
+        stamp = tuple((name, (stat := path.stat()).st_mtime_ns, stat.st_size) for name, path in files.items())
+        if stamp != self._stamp:
+            self._shelf = _read(files, tuple(name for name in packages if name not in files))
+            self._stamp = stamp
+        return self._shelf
+
+
+def _read(files: dict[str, Path], missing: tuple[str, ...]) -> Shelf:
+    digest = hashlib.sha256()
+    assets: dict[str, Asset] = {}
+    pages: dict[str, str] = {}
+    for name, path in files.items():
+        data = path.read_bytes()
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+        if path.suffix == ".html":
+            pages[name] = data.decode()
+            continue
+        # Browsers know no package names, and a map of them would be a script inside the page.
+        data = _BARE.sub(b'from"./preact.js"', data) if name in PACKAGES else data
+        packed = gzip.compress(data, 6, mtime=0) if len(data) > SMALL else b""
+        assets[name] = Asset(data, packed, KINDS[Path(name).suffix])
+    return Shelf(digest.hexdigest()[:16], assets, pages, missing)
+
+
+def shelves_of(request: Request) -> Shelves:
+    shelves: Shelves = request.app.state.shelves
+    return shelves
+
+
+@router.get("/assets/{version}/{path:path}")
+async def asset(version: str, path: str, request: Request) -> Response:
+    shelf = await shelves_of(request).newest()
+    found = shelf.assets.get(path)
+    if found is None:
+        raise ApiError(404, "NOT_FOUND", "There is nothing at this address.")
+    headers = {
+        "Content-Type": found.kind,
+        "X-Content-Type-Options": "nosniff",
+        # What an older page asks for may be newer than it; it must not be kept under the old name.
+        "Cache-Control": FOREVER if version == shelf.version else "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    packed = found.packed and "gzip" in request.headers.get("accept-encoding", "")
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    return Response(found.packed if packed else found.data, headers=headers)

@@ -1,0 +1,54 @@
+// Keys for the whole page, and the list of them.
+import { Dialog } from "./dialog.js";
+import { go } from "./router.js";
+import { store, useStore } from "./store.js";
+import { html } from "./view.js";
+
+const shown = store(false);
+const LIST = [
+  ["/", "Search the library"],
+  ["u", "Upload"],
+  ["g l", "Library"],
+  ["g w", "Workers"],
+  ["← → ↑ ↓", "Move between videos"],
+  ["Space or k", "Play or pause"],
+  ["j l, ← →", "Back and forth, ten and five seconds"],
+  ["m, c, f", "Sound, captions, full screen"],
+  ["0 – 9", "Jump to a tenth of the video"],
+  ["?", "These keys"],
+];
+let awaiting = "";
+
+export function listenToKeys() {
+  addEventListener("keydown", (event) => {
+    const at = /** @type {HTMLElement} */ (event.target);
+    if (event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, dialog")) return;
+    const pressed = awaiting + event.key;
+    awaiting = "";
+    if (pressed === "/") focusSearch();
+    else if (pressed === "u") go("upload");
+    else if (pressed === "?") shown.set(true);
+    else if (pressed === "gl") go("");
+    else if (pressed === "gw") go("workers");
+    else {
+      if (pressed === "g") awaiting = "g";
+      return;
+    }
+    event.preventDefault();
+  });
+}
+
+function focusSearch() {
+  const find = () => /** @type {HTMLInputElement | null} */ (document.querySelector("input[type=search]"));
+  if (!find()) go("");
+  requestAnimationFrame(() => find()?.focus());
+}
+
+export function Keys() {
+  if (!useStore(shown)) return null;
+  return html`<${Dialog} title="Keys" close=${() => shown.set(false)}>
+    <dl class="keys">
+      ${LIST.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}
+    </dl>
+  <//>`;
+}

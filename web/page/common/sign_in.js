@@ -1,0 +1,47 @@
+// The door: the admin secret once, then a cookie that no script can read.
+import { get, post, remove, session } from "./api.js";
+import { html, useState } from "./view.js";
+
+const OPEN = { signed_in: true, secret_required: false };
+
+export async function askSession() {
+  try {
+    session.set(await get("/api/session"));
+  } catch {
+    session.set(session.get() ?? OPEN); // what is shown says by itself when the service is away
+  }
+}
+
+export async function signOut() {
+  await remove("/api/session").catch(() => null);
+  session.set({ signed_in: false, secret_required: true });
+}
+
+export function SignIn() {
+  const [secret, setSecret] = useState("");
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  async function submit(event) {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      session.set(await post("/api/session", { secret }));
+    } catch (problem) {
+      setError(problem.message);
+      setBusy(false);
+    }
+  }
+  return html`<main class="door">
+    <form class="panel" onSubmit=${submit}>
+      <h1>VLog</h1>
+      <p class="muted">This service asks for its admin secret.</p>
+      <input type="text" name="username" autocomplete="username" value="admin" hidden />
+      <label class="field"><span>Admin secret</span>
+        <input type="password" autocomplete="current-password" required autofocus value=${secret}
+          aria-invalid=${!!error} aria-describedby="door-error" onInput=${(event) => setSecret(event.target.value)} />
+      </label>
+      <p id="door-error" class="error" role="alert">${error}</p>
+      <button class="button primary" disabled=${busy || !secret}>Sign in</button>
+    </form>
+  </main>`;
+}

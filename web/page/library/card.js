@@ -1,0 +1,55 @@
+// One video of the library.
+import { href } from "../common/router.js";
+import { Bar, State } from "../common/states.js";
+import { html, useState } from "../common/view.js";
+import { ago, clock, percent } from "../common/words.js";
+
+export function Card({ video, query }) {
+  const working = video.status === "processing" || video.status === "pending";
+  const known = video.percent ?? 0;
+  return html`<li class="card">
+    <a class="card-link" href="#/videos/${video.video_id}">
+      <${Picture} video=${video}>
+        ${video.duration > 0 && html`<span class="on-picture">${clock(video.duration)}</span>`}
+        ${working && html`<${Bar} percent=${known} label="Progress" kind=${video.status === "pending" ? "calm" : "busy"} />`}
+      <//>
+      <h2 title=${video.title}>${video.title}</h2>
+    </a>
+    <p class="card-line">
+      <${State} of=${standing(video)} word=${word(video, known)} />
+      ${video.playable_at && working && html`<span class="good-text">plays already</span>`}
+    </p>
+    <p class="card-line muted">
+      ${video.owner && html`<a href=${href("", { ...query, owner: video.owner })} title="Only videos of ${video.owner}">${video.owner}</a>`}
+      <span>${video.tier}</span><time datetime=${video.created_at}>${ago(video.created_at)}</time>
+    </p>
+  </li>`;
+}
+
+function standing(video) {
+  return video.status !== "ready" && video.state === "paused" ? "paused" : video.status;
+}
+
+function word(video, known) {
+  if (video.status === "failed") return video.error_code === "CANCELLED" ? "cancelled" : "failed";
+  if (video.status === "pending") return known ? `waiting, ${percent(known)}` : "waiting";
+  if (video.status === "processing") return standing(video) === "paused" ? "paused" : percent(known);
+  return video.missing?.length ? `ready, ${video.missing.length} missing` : "ready";
+}
+
+function Picture({ video, children }) {
+  const [broken, setBroken] = useState(false);
+  const shown = video.thumbnail_url && !broken;
+  return html`<span class="picture ${shown ? "" : "is-empty"} ${video.status}">
+    ${shown
+      ? html`<img src=${video.thumbnail_url} alt="" loading="lazy" decoding="async" onError=${() => setBroken(true)} />`
+      : html`<span class="initial" aria-hidden="true">${[...video.title][0]?.toUpperCase()}</span>`}
+    ${children}
+  </span>`;
+}
+
+export function Ghost() {
+  return html`<div class="card ghost" aria-hidden="true">
+    <span class="picture is-empty"></span><i class="line"></i><i class="line short"></i>
+  </div>`;
+}

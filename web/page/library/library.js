@@ -1,0 +1,98 @@
+// The library: every video, newest first, with what is going on.
+import { get } from "../common/api.js";
+import { useEvery } from "../common/asking.js";
+import { Icon } from "../common/icons.js";
+import { useLive } from "../common/live.js";
+import { Broken, Empty } from "../common/states.js";
+import { useStore } from "../common/store.js";
+import { html, useEffect, useRef } from "../common/view.js";
+import { Card, Ghost } from "./card.js";
+import { Filters } from "./filters.js";
+import { change, forget, list, more, refresh, show } from "./list.js";
+
+const LOOK_MS = 8000; // new videos announce themselves to nobody
+const FOLLOWED = 150;
+const GHOSTS = Array.from({ length: 12 }, (_, index) => index);
+
+export function Library({ query }) {
+  const { items, next, state, error } = useStore(list);
+  const { status, owner, search } = query;
+  useEffect(() => void show({ status, owner, search }), [status, owner, search]);
+  useEvery(LOOK_MS, refresh);
+  useFollowed(items);
+
+  if (state === "broken") return html`<${Broken} error=${error} again=${refresh} />`;
+  const filtered = status || owner || search;
+  return html`<section class="library" aria-label="Library">
+    <h1 class="hidden">Library</h1>
+    <${Filters} query=${query} />
+    ${error && html`<p class="note bad" role="alert">${error.message}</p>`}
+    ${state === "loading" && html`<div class="cards" aria-busy="true">${GHOSTS.map((key) => html`<${Ghost} key=${key} />`)}</div>`}
+    ${state !== "loading" && !items.length && (filtered ? html`<${Nothing} />` : html`<${First} />`)}
+    ${items.length > 0 &&
+    html`<ul class="cards ${state === "searching" ? "is-old" : ""}" onKeyDown=${walk}>
+      ${items.map((video) => html`<${Card} key=${video.video_id} video=${video} query=${query} />`)}
+    </ul>`}
+    ${next && html`<${More} busy=${state === "more"} />`}
+  </section>`;
+}
+
+/** Hear of those that are not done, and read anew what has ended. */
+function useFollowed(items) {
+  const ids = items
+    .filter((video) => video.status === "pending" || video.status === "processing")
+    .slice(0, FOLLOWED)
+    .map((video) => video.video_id);
+  const url = ids.length ? `/api/events/progress?video_ids=${ids.join(",")}` : null;
+  const handlers = Object.fromEntries(
+    ids.flatMap((id) => [
+      [`transcode_progress:${id}`, ({ status, percent, state, step }) => change(id, { status, percent, state, step })],
+      [`transcode_complete:${id}`, () => get(`/api/videos/${id}`).then((video) => change(id, video), () => null)],
+      [`video_deleted:${id}`, () => forget(id)],
+    ]),
+  );
+  useLive(url, handlers, refresh);
+}
+
+function First() {
+  return html`<${Empty} title="No videos yet" icon="film">
+    <p>Drop a video anywhere on this page, or choose one.</p>
+    <p><a class="button primary" href="#/upload"><${Icon} name="upload" />Upload a video</a></p>
+  <//>`;
+}
+
+function Nothing() {
+  return html`<${Empty} title="Nothing fits" icon="search">
+    <p>No video has these words and this state.</p>
+    <p><a class="button" href="#/">Show all videos</a></p>
+  <//>`;
+}
+
+/** The end of the list: reads on when it comes into view. */
+function More({ busy }) {
+  const end = useRef(/** @type {any} */ (null));
+  useEffect(() => {
+    const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && more(), {
+      rootMargin: "600px",
+    });
+    seen.observe(end.current);
+    return () => seen.disconnect();
+  }, [busy]);
+  return html`<div class="more" ref=${end}>
+    <button class="button" disabled=${busy} onClick=${more}>${busy ? "Loading …" : "Show more"}</button>
+  </div>`;
+}
+
+/** Arrows move between the cards, up and down by rows. */
+function walk(event) {
+  const links = [...event.currentTarget.querySelectorAll("a.card-link")];
+  const at = links.indexOf(document.activeElement);
+  if (at < 0) return;
+  const top = (link) => link.getBoundingClientRect().top;
+  const row = Math.max(1, links.filter((link) => Math.abs(top(link) - top(links[0])) < 4).length);
+  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row }[event.key];
+  const to = event.key === "Home" ? 0 : event.key === "End" ? links.length - 1 : step && at + step;
+  if (to === undefined || !links[to]) return;
+  event.preventDefault();
+  links[to].focus();
+}

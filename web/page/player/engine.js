@@ -1,0 +1,83 @@
+// What turns a stream into a picture: hls.js, or the browser itself where hls.js cannot work (an iPhone).
+
+/** What one may choose from, the same whoever plays. */
+const NOTHING = { levels: [], level: -1, auto: true, sounds: [], sound: -1, texts: [], text: -1, native: false };
+
+/**
+ * Play an address. `tell` hears of everything that can be chosen, `fail` of what cannot be mended.
+ * @param {HTMLVideoElement} video
+ * @param {string} url
+ * @param {{start?: number, tell: (state: any) => void, fail: (sentence: string) => void}} options
+ */
+export async function play(video, url, { start = 0, tell, fail }) {
+  const { default: Hls } = await import("../lib/hls.js");
+  return Hls.isSupported() ? withHls(Hls, video, url, start, tell, fail) : natively(video, url, start, tell, fail);
+}
+
+function natively(video, url, start, tell, fail) {
+  video.src = url;
+  video.controls = true;
+  video.addEventListener("loadedmetadata", () => (video.currentTime = start), { once: true });
+  video.addEventListener("error", () => fail("This browser cannot play the video."), { once: true });
+  tell({ ...NOTHING, native: true });
+  return { chooseLevel() {}, chooseSound() {}, chooseText() {}, stop: () => video.removeAttribute("src") };
+}
+
+function withHls(Hls, video, url, start, tell, fail) {
+  const hls = new Hls({
+    startPosition: start, // a stream that grows would otherwise start at its end
+    enableWorker: false, // our segments need no rewriting, and a worker would need a blob: script
+    renderTextTracksNatively: true,
+    capLevelToPlayerSize: true,
+  });
+  let mended = 0;
+  const look = () =>
+    tell({
+      levels: hls.levels.map((level, index) => ({ index, name: nameOf(level), bitrate: level.bitrate })),
+      level: hls.currentLevel,
+      auto: hls.autoLevelEnabled,
+      sounds: hls.audioTracks.map((track, index) => ({ index, name: track.name || track.lang || `${index + 1}` })),
+      sound: hls.audioTrack,
+      texts: hls.subtitleTracks.map((track, index) => ({ index, name: track.name || track.lang || `${index + 1}` })),
+      text: hls.subtitleDisplay ? hls.subtitleTrack : -1,
+      native: false,
+    });
+  const { Events, ErrorTypes } = Hls;
+  for (const name of [
+    Events.MANIFEST_PARSED,
+    Events.LEVEL_SWITCHED,
+    Events.LEVELS_UPDATED,
+    Events.AUDIO_TRACKS_UPDATED,
+    Events.AUDIO_TRACK_SWITCHED,
+    Events.SUBTITLE_TRACKS_UPDATED,
+    Events.SUBTITLE_TRACK_SWITCH,
+  ])
+    hls.on(name, look);
+  hls.on(Events.ERROR, (_, problem) => {
+    if (!problem.fatal) return;
+    mended += 1;
+    if (mended > 5) fail("The player gave up. Load the page again to try once more.");
+    else if (problem.type === ErrorTypes.NETWORK_ERROR) setTimeout(() => hls.startLoad(), 1000 * mended);
+    else if (problem.type === ErrorTypes.MEDIA_ERROR) hls.recoverMediaError();
+    else fail("This browser cannot play the video.");
+  });
+  hls.loadSource(url);
+  hls.attachMedia(video);
+  return {
+    // The next segment is of the new quality; `currentLevel` would throw away what is on the screen.
+    chooseLevel: (index) => ((hls.nextLevel = index), look()),
+    chooseSound: (index) => (hls.audioTrack = index),
+    chooseText(index) {
+      hls.subtitleDisplay = index >= 0;
+      hls.subtitleTrack = index;
+      look();
+    },
+    stop: () => hls.destroy(),
+  };
+}
+
+/** A rung is named by its short side, and by its codec when that is not the usual one. */
+export function nameOf({ width, height, videoCodec = "" }) {
+  const codec = /^(hvc1|hev1)/.test(videoCodec) ? " HEVC" : /^av01/.test(videoCodec) ? " AV1" : "";
+  return `${Math.min(width || height, height)}p${codec}`;
+}

@@ -1,0 +1,129 @@
+// Files on their way. They go on while one looks at other pages, and after a lost network or a closed tab.
+import { store } from "../common/store.js";
+import { say } from "../common/toasts.js";
+import { refresh } from "../library/list.js";
+import { meter } from "./rate.js";
+
+const AT_ONCE = 2;
+const ENDPOINT = "/api/uploads";
+const PATIENCE_MS = [0, 500, 1000, 2000, 4000, 8000, ...Array(200).fill(10000)];
+const FATAL = new Set([400, 401, 403, 404, 409, 410, 413, 415, 507]);
+
+/** @typedef {{id: number, name: string, size: number, sent: number, rate: number, state: string, sentence: string, video: number | null}} Transfer */
+export const transfers = store(/** @type {Transfer[]} */ ([]));
+const engines = new Map();
+let number = 0;
+
+export async function library() {
+  await import("../lib/tus.js");
+  return /** @type {any} */ (globalThis).tus;
+}
+
+/** Take files in; each waits for its turn. */
+export function add(files, details = {}) {
+  for (const file of files) {
+    number += 1;
+    const one = { id: number, name: file.name, size: file.size, sent: 0, rate: 0, state: "waiting", sentence: "", video: null };
+    engines.set(number, { file, details: files.length === 1 ? details : { ...details, title: "" }, meter: meter(), upload: null });
+    transfers.set([...transfers.get(), one]);
+  }
+  next();
+}
+
+function change(id, news) {
+  transfers.set(transfers.get().map((one) => (one.id === id ? { ...one, ...news } : one)));
+}
+
+const stateOf = (id) => transfers.get().find((one) => one.id === id)?.state;
+
+function next() {
+  const all = transfers.get();
+  const busy = all.filter((one) => one.state === "running" || one.state === "lost").length;
+  for (const one of all.filter(({ state }) => state === "waiting").slice(0, Math.max(0, AT_ONCE - busy))) begin(one.id);
+}
+
+async function begin(id) {
+  const engine = engines.get(id);
+  change(id, { state: "running", sentence: "" });
+  try {
+    const { Upload } = await library();
+    engine.upload ??= new Upload(engine.file, options(id, engine));
+    const [before] = await engine.upload.findPreviousUploads();
+    if (before) engine.upload.resumeFromPreviousUpload(before);
+    if (stateOf(id) === "running") engine.upload.start();
+  } catch {
+    change(id, { state: "failed", sentence: "The upload could not be begun." });
+    next();
+  }
+}
+
+function options(id, { file, details, meter: pace }) {
+  const { title = "", owner = "", tier = "" } = details;
+  return {
+    endpoint: ENDPOINT,
+    metadata: Object.fromEntries(Object.entries({ filename: file.name, title, owner, tier }).filter(([, value]) => value)),
+    retryDelays: PATIENCE_MS,
+    removeFingerprintOnSuccess: true,
+    onProgress(sent) {
+      pace.note(sent, Date.now());
+      change(id, { sent, rate: pace.rate(), state: "running", sentence: "" });
+    },
+    onShouldRetry(error) {
+      const status = error.originalResponse?.getStatus() ?? 0;
+      if (FATAL.has(status)) return false;
+      pace.forget();
+      change(id, { state: "lost", rate: 0, sentence: status === 423 ? "Another tab sends this file." : "The connection was lost." });
+      return true;
+    },
+    onError(error) {
+      change(id, { state: "failed", rate: 0, sentence: sentenceOf(error) });
+      next();
+    },
+    onSuccess({ lastResponse }) {
+      const video = Number(lastResponse.getHeader("Vlog-Video-Id")) || null;
+      change(id, { state: "done", sent: file.size, rate: 0, video });
+      say(`“${file.name}” is uploaded.`, video ? { action: "Watch", act: () => (location.hash = `#/videos/${video}`) } : {});
+      refresh();
+      next();
+    },
+  };
+}
+
+function sentenceOf(error) {
+  try {
+    return JSON.parse(error.originalResponse.getBody()).detail;
+  } catch {
+    return "The upload failed.";
+  }
+}
+
+export function pause(id) {
+  engines.get(id)?.upload?.abort();
+  engines.get(id)?.meter.forget();
+  change(id, { state: "paused", rate: 0, sentence: "" });
+  next();
+}
+
+export function resume(id) {
+  change(id, { state: "waiting", sentence: "" });
+  next();
+}
+
+/** Stop for good, and let the server forget what it has. */
+export async function cancel(id) {
+  const { upload } = engines.get(id) ?? {};
+  transfers.set(transfers.get().filter((one) => one.id !== id));
+  engines.delete(id);
+  await upload?.abort(true).catch(() => null); // what stays behind expires
+  next();
+}
+
+export function clearDone() {
+  transfers.set(transfers.get().filter((one) => one.state !== "done"));
+}
+
+// Who is back need not wait for the next try.
+globalThis.addEventListener?.("online", () => {
+  for (const { id, state } of transfers.get())
+    if (state === "lost") engines.get(id)?.upload?.abort().then(() => engines.get(id)?.upload?.start());
+});

@@ -1,0 +1,39 @@
+// One worker, closer: where it runs, its keys, what it did last.
+import { useAsked } from "../common/asking.js";
+import { Dialog } from "../common/dialog.js";
+import { Broken, State } from "../common/states.js";
+import { html } from "../common/view.js";
+import { ago, bytes, span } from "../common/words.js";
+
+export function Detail({ id, close }) {
+  const { data, error } = useAsked(`/api/workers/${encodeURIComponent(id)}`);
+  return html`<${Dialog} title=${data?.worker_name ?? "Worker"} close=${close}>
+    ${error && html`<${Broken} error=${error} />`}
+    ${data && html`<${Facts} worker=${data} /><${Steps} steps=${data.steps} />`}
+  <//>`;
+}
+
+function Facts({ worker }) {
+  const can = worker.capabilities;
+  const facts = [
+    ["id", worker.worker_id],
+    ["registered", ago(worker.registered_at)],
+    ["cores", can.cores],
+    ["memory", can.memory_bytes && bytes(can.memory_bytes)],
+    ["ffmpeg", (can.ffmpeg ?? []).map((one) => one.version).join(", ")],
+    ["encoders", (can.encoders ?? []).join(", ")],
+    ["keys", worker.keys.map((key) => `${key.key_prefix}… ${key.revoked_at ? "revoked" : `used ${ago(key.last_used_at)}`}`).join(", ")],
+  ].filter(([, value]) => value);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+function Steps({ steps }) {
+  if (!steps.length) return html`<p class="muted">It has not done anything yet.</p>`;
+  return html`<h3>Last steps</h3><ul class="log" tabindex="0" aria-label="Last steps">
+    ${steps.slice(0, 20).map(
+      (step) => html`<li key=${`${step.job_id}/${step.step_key}/${step.generation}/${step.attempt}`}>
+        <time>${step.finished_at ? span((Date.parse(step.finished_at) - Date.parse(step.started_at)) / 1000) : "now"}</time>
+        <div>${step.step.replace(/_/g, " ")} of job ${step.job_id} <${State} of=${step.outcome} /></div></li>`,
+    )}
+  </ul>`;
+}

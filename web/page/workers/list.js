@@ -1,0 +1,40 @@
+// Every worker, by its stream: what the stream does not tell is read when somebody is new or changed a lot.
+import { get } from "../common/api.js";
+import { useLive } from "../common/live.js";
+import { useCallback, useEffect, useRef, useState } from "../common/view.js";
+
+const MOST = 200;
+
+export function useWorkers() {
+  const [workers, setWorkers] = useState(/** @type {any[] | null} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const due = useRef(0);
+  const reload = useCallback(async () => {
+    clearTimeout(due.current);
+    try {
+      setWorkers((await get(`/api/workers?limit=${MOST}`)).items);
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    }
+  }, []);
+  useEffect(() => void reload(), []);
+  useLive(
+    "/api/events/workers",
+    {
+      worker_status(news) {
+        setWorkers((before) => {
+          if (!before?.some((one) => one.worker_id === news.worker_id)) {
+            clearTimeout(due.current);
+            due.current = setTimeout(reload, 300);
+            return before;
+          }
+          return before.map((one) => (one.worker_id === news.worker_id ? { ...one, ...news } : one));
+        });
+      },
+      worker_removed: ({ worker_id: id }) => setWorkers((before) => before && before.filter((one) => one.worker_id !== id)),
+    },
+    reload,
+  );
+  return { workers, error, reload };
+}
