@@ -19,7 +19,9 @@ from api import (
     metrics,
     pages,
     playback,
+    queues,
     session,
+    sharing,
     telling,
     tus,
     uploading,
@@ -94,6 +96,7 @@ def create_app(
     app.state.growing = growing.Growing()
     app.state.live = live
     app.state.measured = Measured()
+    app.state.backlogs = queues.Backlogs()
     app.state.watched = metrics.Watched()
     app.state.shelves = assets.Shelves()
     install(app)
@@ -105,10 +108,12 @@ def create_app(
         uploading,
         tus,
         videos,
+        sharing,
         jobs,
         audit,
         events,
         workers,
+        queues,
         worker_api,
         webhooks,
         health,

@@ -91,7 +91,7 @@ async def delete(video_id: AnyVideo, request: Request, here: Here, actor: Actor 
         # A retry that was being written meanwhile was not to be seen. No job begins after the mark: look once more.
         async with here.database.write() as session:
             wish = await writes_deleting.delete_video(session, VideoId(video_id), clean_actor(actor))
-    video = await _shown(here, request, video_id)
+    video = await shown_again(here, request, video_id)
     if wish is not None and wish.started:
         await here.teller.tell(wish)  # if Temporal is away it is told later: the video is gone all the same
     return video
@@ -102,7 +102,7 @@ async def restore(video_id: AnyVideo, request: Request, here: Here, actor: Actor
     """Bring a deleted video back, under the address it had. A job that the deletion cancelled can be retried."""
     async with here.database.write() as session:
         await writes_deleting.restore_video(session, VideoId(video_id), clean_actor(actor))
-    return await _shown(here, request, video_id)
+    return await shown_again(here, request, video_id)
 
 
 @jobs.post("/{job_id}/cancel", summary="Cancel")
@@ -174,7 +174,7 @@ async def _carry_out(here: Parts, wish: Wish | None, job_id: int) -> Job:
     return Job.model_validate(view)
 
 
-async def _shown(here: Parts, request: Request, video_id: int) -> Video:
+async def shown_again(here: Parts, request: Request, video_id: int) -> Video:
     """Show a video, deleted or not, and let playback look again whether it may be seen."""
     async with here.database.read() as session:
         view = await reads.video(session, VideoId(video_id))

@@ -117,7 +117,7 @@ class Video(Answer):
     created_at: datetime
     updated_at: datetime
     playable_at: datetime | None
-    published_at: datetime | None
+    published_at: datetime | None = Field(description="Everybody may watch it since; null: nobody who is not signed in")
     deleted_at: datetime | None = None
     job_id: int | None = Field(description="The newest job")
     qualities: tuple[Quality, ...]

@@ -17,6 +17,8 @@ EVENTS = (
     "video.playable",
     "video.ready",
     "video.failed",
+    "video.published",
+    "video.unpublished",
     "video.deleted",
     "video.restored",
     "video.purged",
@@ -60,7 +62,7 @@ _WORKERS = {
     "worker.quarantined": Alert.WORKER_QUARANTINED,
 }
 _SAME = frozenset(
-    {"video.playable", "video.deleted", "video.restored", "video.purged"}
+    {"video.playable", "video.published", "video.unpublished", "video.deleted", "video.restored", "video.purged"}
     | {"worker.online", "worker.disabled", "worker.enabled", "worker.revoked", "worker.deleted"}
 )
 _LOST = frozenset({"requeued:stale", "step.lost"})

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select, text
+from sqlalchemy import ColumnElement, func, select, text
 
 from contracts.states import JobState, StepOutcome, VideoStatus, WorkerStatus
 from mirror.counting import EventCount, event_counts, workers_counts
@@ -37,15 +37,13 @@ async def numbers(s: AnySession) -> Numbers:
     jobs = select(JOB_STATES.c.state, func.count()).group_by(JOB_STATES.c.state)
     workers = select(Worker.status, func.count()).group_by(Worker.status)
     deliveries = select(WebhookDelivery.status, func.count()).group_by(WebhookDelivery.status)
-    held = (JobStep.outcome == StepOutcome.RUNNING, JobStep.claim_expires_at > func.now())
-    steps = select(JobStep.queue, func.count()).where(JobStep.finished_at.is_(None), *held).group_by(JobStep.queue)
-    busy = select(func.count(JobStep.job_id.distinct())).where(JobStep.finished_at.is_(None), *held)
+    busy = select(func.count(JobStep.job_id.distinct())).where(*_held())
     waiting = text("""
         SELECT coalesce(extract(epoch FROM now() - min(j.created_at)), 0)::double precision
         FROM transcoding_jobs j JOIN job_states s ON s.job_id = j.id WHERE s.state = 'unclaimed'
     """)
     found = {name: {row[0]: row[1] for row in await s.execute(query)} for name, query in (
-        ("videos", videos), ("jobs", jobs), ("workers", workers), ("deliveries", deliveries), ("steps", steps)
+        ("videos", videos), ("jobs", jobs), ("workers", workers), ("deliveries", deliveries)
     )}  # fmt: skip
     own = await workers_counts(s)
     return Numbers(
@@ -54,10 +52,24 @@ async def numbers(s: AnySession) -> Numbers:
         workers={status: found["workers"].get(status, 0) for status in WorkerStatus},
         deliveries={status: found["deliveries"].get(status, 0) for status in DeliveryStatus},
         concurrent_jobs=(await s.execute(busy)).scalar_one(),
-        running_steps={str(queue): count for queue, count in found["steps"].items()},
+        running_steps=await running_steps(s),
         oldest_waiting_s=(await s.execute(waiting)).scalar_one(),
         heartbeats=own["heartbeats"],
         heartbeat_failures=own["heartbeat_failures"],
         acquire_conflicts=own["acquire_conflicts"],
         events=tuple(await event_counts(s)),
+    )
+
+
+async def running_steps(s: AnySession) -> dict[str, int]:
+    """Count the steps that a worker holds now, by queue."""
+    steps = select(JobStep.queue, func.count()).where(*_held()).group_by(JobStep.queue)
+    return {str(queue): count for queue, count in (await s.execute(steps)).all()}
+
+
+def _held() -> tuple[ColumnElement[bool], ...]:
+    return (
+        JobStep.finished_at.is_(None),
+        JobStep.outcome == StepOutcome.RUNNING,
+        JobStep.claim_expires_at > func.now(),
     )

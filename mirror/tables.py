@@ -115,6 +115,7 @@ class Video(Base):
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     # What a ready video does without, and why: each a MissingRendition.
     missing: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    unpublished_at: Mapped[datetime | None]  # by a person: it is not published by itself any more
     purged_at: Mapped[datetime | None]  # deleted for good: only this row is left, and its slug
 
 

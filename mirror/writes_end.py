@@ -18,6 +18,7 @@ from mirror.sessions import WriteSession
 from mirror.states import has_ended
 from mirror.step_events import end_event, missing_event, quality_event
 from mirror.tables import Job, JobStep, QualityProgressRow, Transcription, Video, Worker
+from mirror.writes_publishing import published_by
 
 
 async def complete_job(s: WriteSession, request: Finalize) -> bool:
@@ -48,7 +49,7 @@ async def complete_job(s: WriteSession, request: Finalize) -> bool:
             error_message=None,
             error_code=None,
             playable_at=func.coalesce(Video.playable_at, now),
-            published_at=func.coalesce(Video.published_at, now),
+            published_at=published_by(now),
             missing=still_missing,
             updated_at=now,
         )

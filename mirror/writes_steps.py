@@ -34,6 +34,7 @@ from mirror.states import has_ended
 from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
 from mirror.writes_media import put_facts, put_plan
+from mirror.writes_publishing import published_by
 from mirror.writes_workers import unless_disabled
 
 
@@ -264,7 +265,7 @@ async def _announce_playable(
     first = await s.execute(
         update(Video)
         .where(Video.id == job.video_id, Video.playable_at.is_(None))
-        .values(playable_at=now, published_at=func.coalesce(Video.published_at, now), updated_at=now)
+        .values(playable_at=now, published_at=published_by(now), updated_at=now)
         .returning(Video.id)
     )
     return [playable_event(job.id)] if first.first() is not None else []

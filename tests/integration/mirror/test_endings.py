@@ -9,6 +9,7 @@ from contracts.states import Codec, EventLevel, JobState, StepName, StepOutcome,
 from mirror import reads, writes
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, Event
+from mirror.writes_publishing import publish_video, unpublish_video
 from tests.integration.mirror.story import claim, encoded, event_names, job_row, planned, register, row, rows_of, tell
 
 QUALITIES = ("720p", "360p")
@@ -221,3 +222,17 @@ async def test_renditions_come_back_as_they_went_in(database: Database) -> None:
         job = await reads.job(reader, video.job_id)
     assert counts.videos[VideoStatus.READY] == 1
     assert job is not None and job.state is JobState.COMPLETED
+
+
+async def test_a_video_is_published_when_it_is_ready_unless_somebody_took_it_off_the_site(database: Database) -> None:
+    shown, hidden = await planned(database), await planned(database)
+    async with database.write() as s:
+        await unpublish_video(s, hidden.video_id, "ana")  # before anybody could watch it
+    for video in (shown, hidden):
+        await tell(database, claim(video, StepName.TRANSCODE), encoded(4, 3))
+        await complete(database, video)
+    query = "SELECT published_at IS NOT NULL AS public FROM videos ORDER BY id"
+    assert [each["public"] for each in await rows_of(database, query)] == [True, False]
+    async with database.write() as s:
+        await publish_video(s, hidden.video_id, None)
+    assert [each["public"] for each in await rows_of(database, query)] == [True, True]

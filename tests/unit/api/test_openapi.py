@@ -40,6 +40,11 @@ async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> Non
         ("post", "/api/jobs/{job_id}/pause"),
         ("post", "/api/jobs/{job_id}/resume"),
         ("post", "/api/jobs/{job_id}/priority"),
+        ("post", "/api/videos/{video_id}/publish"),
+        ("post", "/api/videos/{video_id}/unpublish"),
+        ("post", "/api/videos/{video_id}/links"),
+        ("get", "/videos/~{link}/{slug}/{path}"),
+        ("get", "/api/queues"),
         ("post", "/api/uploads"),
         ("head", "/api/uploads/{upload_id}"),
         ("patch", "/api/uploads/{upload_id}"),
@@ -89,8 +94,10 @@ async def test_every_example_fits_its_model() -> None:
         schemas,
         schemas_events,
         schemas_jobs,
+        schemas_queues,
         schemas_report,
         schemas_session,
+        schemas_sharing,
         schemas_webhooks,
         schemas_workers,
     )
@@ -98,8 +105,8 @@ async def test_every_example_fits_its_model() -> None:
     models = [
         model
         for module in (
-            *(schemas, schemas_events, schemas_jobs, schemas_report, schemas_session, schemas_webhooks),
-            schemas_workers,
+            *(schemas, schemas_events, schemas_jobs, schemas_queues, schemas_report, schemas_session),
+            *(schemas_sharing, schemas_webhooks, schemas_workers),
         )
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
