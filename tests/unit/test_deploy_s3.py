@@ -1,0 +1,51 @@
+"""The same deployments with their files in S3."""
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.support.deploying import DEPLOY, check_settings, documents
+
+[OVER] = documents(DEPLOY / "compose/s3.yml")
+[UNDER] = documents(DEPLOY / "compose/compose.yml")
+AWS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+
+
+def test_every_service_that_touches_files_is_told_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {name for name, each in UNDER["services"].items() if "storage:/srv/vlog" in each.get("volumes", [])}
+    assert {*OVER["services"]} - {"s3"} == wanted - {"migrate"}
+    for name in wanted - {"migrate"}:
+        given: dict[str, Any] = UNDER["services"][name]["environment"] | OVER["services"][name]["environment"]
+        plain = {key: re.sub(r"\$\{[^}]*\}", "changeme", str(value)) for key, value in given.items()}
+        assert check_settings(plain, monkeypatch).storage_url == "s3://media"
+        assert set(given) >= AWS
+        assert given["AWS_ENDPOINT_URL_S3"] == "http://s3:8333"
+    said = " ".join(OVER["services"]["s3"]["command"])
+    assert "-s3.port=8333" in said and "-bucket=media" in said and "-master.telemetry=false" in said
+    assert {volume.split(":")[0] for each in OVER["services"].values() for volume in each["volumes"]} == {
+        *OVER["volumes"]
+    }
+
+
+def test_pods_with_s3_need_no_shared_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not here")
+    folder = DEPLOY / "kubernetes-s3"
+    said = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=True, timeout=60)
+    found = list(yaml.safe_load_all(said.stdout))
+    assert not any(each["kind"] == "PersistentVolumeClaim" for each in found)
+    [config] = [each["data"] for each in found if each["kind"] == "ConfigMap"]
+    assert check_settings(config, monkeypatch).storage_url == "s3://vlog-media"
+    for each in found:
+        if not each["apiVersion"].startswith("keda.sh/"):
+            kubernetes_validate.validate(each, "1.37", strict=True)
+        if each["kind"] == "Deployment":
+            pod = each["spec"]["template"]["spec"]
+            assert {volume["name"] for volume in pod["volumes"]} == {"home", "tmp"}
+            assert AWS <= {variable["name"] for variable in pod["containers"][0]["env"]}
