@@ -43,6 +43,13 @@ def _server(url: str) -> str:
     return url
 
 
+def _long_enough(seconds: float) -> float:
+    # A browser may keep the redirect to a link for a minute; S3 signs for a week at most.
+    if seconds != 0 and not 120 <= seconds <= 604_800:
+        raise ValueError("a link holds for 120 to 604800 seconds; 0 means that there are none.")
+    return seconds
+
+
 Home = Annotated[Path, AfterValidator(_absolute)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Slots = Annotated[int, Field(ge=1)]
@@ -52,8 +59,7 @@ Memory = Annotated[ByteSize, Field(ge=64 * 1024**2)]  # less would not even star
 # Temporal joins name and version with a dot.
 DeploymentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 StorageUrl = Annotated[str, AfterValidator(_known_storage)]
-# A browser may keep the redirect to a link for a minute; S3 signs for a week at most.
-LinkSeconds = Literal[0] | Annotated[float, Field(ge=120, le=604_800)]
+LinkSeconds = Annotated[float, AfterValidator(_long_enough)]
 Server = Annotated[str, AfterValidator(_server)]
 Preset = Literal[
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
