@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from api.assets import shelves_of
 from api.parts import Here, Parts
-from api.policy import SCRIPTED, page_headers
+from api.policy import elsewhere, page_headers, scripted
 from api.reference import STYLE, reference, shell
 from api.security import admin_secret
 
@@ -21,11 +21,11 @@ _HEADERS = page_headers("default-src 'none'; style-src 'self'")
 async def home(request: Request, here: Here) -> HTMLResponse:
     shelf = await shelves_of(request).newest()
     if shelf.missing:
-        return _plain(request, here)
-    return HTMLResponse(shelf.page("index.html"), headers=page_headers(SCRIPTED))
+        return packages_missing(request, here)
+    return HTMLResponse(shelf.page("index.html"), headers=page_headers(scripted(await elsewhere(here.store))))
 
 
-def _plain(request: Request, here: Parts) -> HTMLResponse:
+def packages_missing(request: Request, here: Parts) -> HTMLResponse:
     """Say what to do where set-up has not installed what the page is made with."""
     url = str(request.base_url)
     locked = bool(admin_secret(here.settings))

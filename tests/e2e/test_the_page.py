@@ -1,17 +1,28 @@
-"""The page as a person uses it, in a real browser."""
+"""The page as a person uses it: real files, a real browser, a cable that is pulled out."""
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
 from tests.e2e.browsing import MODULES, chromium, open_page
+from tests.e2e.cable import Cable, cable
 from tests.e2e.service import Service
 from tests.support.eventually import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
+# As a person's file manager does it: a file in the hand, moved over the page and let go.
+DROP = """async ([name, data]) => {
+  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+  const held = new DataTransfer();
+  held.items.add(new File([bytes], name, { type: "video/mp4", lastModified: 1 }));
+  for (const kind of ["dragenter", "dragover", "drop"])
+    document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: held, bubbles: true, cancelable: true }));
+}"""
 AXE = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
   .filter(({ impact }) => impact === "serious" || impact === "critical")
   .map(({ id, nodes }) => id + ": " + nodes.map((node) => node.html.slice(0, 200)).join(" | "))"""
@@ -26,6 +37,70 @@ async def page(slow_service: Service) -> AsyncIterator[Page]:
         opened.on("console", lambda said: problems.append(said.text) if "Content Security" in said.text else None)
         yield opened
         assert problems == []
+
+
+async def drop(page: Page, file: Path, name: str) -> None:
+    data = base64.b64encode(file.read_bytes()).decode()
+    await page.evaluate(DROP, [name, data])
+
+
+async def test_a_dropped_file_survives_a_pulled_cable_and_is_watched_while_it_is_made(
+    slow_service: Service, clip: Path, page: Page
+) -> None:
+    size = clip.stat().st_size
+    async with cable(slow_service.url) as line:
+        await page.goto(line.url)
+        await expect(page.get_by_role("link", name="Upload", exact=True).first).to_be_visible()
+        line.breaks_after = line.sent + size // 2
+        await drop(page, clip, "from the camera.mp4")
+        await line.broken.wait()
+        tray = page.get_by_role("complementary", name="Uploads")
+        await expect(tray).to_contain_text("The connection was lost", timeout=20_000)
+        before = line.sent
+        line.mend()
+        await expect(tray).to_contain_text("uploaded", timeout=60_000)
+        assert line.sent - before < size * 0.75, "it went on where it stopped"
+        await tray.get_by_role("link", name="Watch").click()
+        await watch(page, line)
+
+
+async def watch(page: Page, line: Cable) -> None:
+    await expect(page.get_by_role("heading", name="from the camera")).to_be_visible(timeout=20_000)
+    bar = page.get_by_role("progressbar", name="360p")
+    await expect(bar).to_be_visible(timeout=60_000)
+
+    seen: set[str | None] = set()
+
+    async def moved() -> bool:
+        seen.add(await bar.get_attribute("aria-valuenow"))
+        return len(seen) >= 3 or seen >= {"0", "100"}
+
+    await eventually(moved, within=90)
+    await expect(page.locator(".video-head .badge")).to_have_text("ready", timeout=120_000)
+
+    await page.get_by_role("button", name="Play", exact=True).first.click()
+
+    async def plays() -> bool:
+        return bool(await page.evaluate("document.querySelector('video').currentTime > 0.5"))
+
+    await eventually(plays, within=30)
+    await page.get_by_role("button", name="Quality").click()
+    await page.get_by_role("menuitemradio", name="360p").click()
+
+    async def switched() -> bool:
+        return bool(await page.evaluate("document.querySelector('video').videoHeight === 360"))
+
+    await eventually(switched, within=30)
+
+    timeline = page.get_by_role("region", name="Timeline", exact=True)
+    await expect(timeline.locator(".attempt.completed").first).to_be_visible()
+    await timeline.locator(".attempt").first.focus()
+    await expect(timeline.locator(".attempt-facts")).to_contain_text("waited")
+    steps: list[dict[str, Any]] = await page.evaluate(
+        "fetch(`/api/videos/${location.hash.split('/').at(-1)}`).then((answer) => answer.json())"
+        ".then((video) => fetch(`/api/jobs/${video.job_id}/steps`)).then((answer) => answer.json())"
+    )
+    await expect(timeline.locator(".attempt")).to_have_count(len(steps), timeout=15_000)
 
 
 async def test_another_is_cancelled_and_brought_back_and_a_worker_is_disabled(

@@ -5,13 +5,14 @@ import { label, layout, ticks } from "./timeline_layout.js";
 const ROW = 22;
 const HEAD = 30;
 const AXIS = 22;
+const LEAST = 520; // below, it scrolls
 const LETTER = 6.1; // about as wide as one of our small letters
 
 export function Picture({ steps, now, chosen, choose, summary }) {
   const box = useRef(/** @type {any} */ (null));
   const [width, setWidth] = useState(0);
   useEffect(() => {
-    const seen = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
+    const seen = new ResizeObserver(([entry]) => setWidth(Math.max(LEAST, Math.floor(entry.contentRect.width))));
     seen.observe(box.current);
     return () => seen.disconnect();
   }, []);
@@ -19,7 +20,7 @@ export function Picture({ steps, now, chosen, choose, summary }) {
   const rows = plan.queues.map((queue) => queue.workers.reduce((sum, worker) => sum + worker.lanes.length, 0));
   const height = AXIS + rows.reduce((sum, count) => sum + HEAD + count * ROW, 0) + 4;
   return html`<div class="timeline-scroll" ref=${box}>
-    <svg height=${height} viewBox="0 0 ${width || 1} ${height}" role="group" aria-label="Timeline: ${summary}" onKeyDown=${walk}>
+    <svg width=${width} height=${height} viewBox="0 0 ${width || 1} ${height}" role="group" aria-label="Timeline: ${summary}" onKeyDown=${walk}>
       <defs><pattern id="stripes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
         <rect width="3" height="6" fill="#000" opacity="0.28" /></pattern></defs>
       ${width > 0 && html`<${Inside} plan=${plan} width=${width} height=${height} chosen=${chosen} choose=${choose} />`}
@@ -28,7 +29,7 @@ export function Picture({ steps, now, chosen, choose, summary }) {
 }
 
 function Inside({ plan, width, height, chosen, choose }) {
-  const gutter = width < 560 ? 84 : 150;
+  const gutter = width < 640 ? 84 : 150;
   const scale = (width - gutter - 8) / (plan.end - plan.start);
   const x = (moment) => gutter + (moment - plan.start) * scale;
   const seconds = (plan.end - plan.start) / 1000;
