@@ -1,5 +1,6 @@
 """A worker that is broken, or that people shut out, gets no more work; what it had moves on; and it comes back."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -38,6 +39,12 @@ fi
 exec "{ffmpeg}" "$@"
 """
 
+# An ffprobe that sees nothing while a file `blind` lies beside it.
+BLIND = """#!/bin/sh
+[ -e "{folder}/blind" ] && exit 1
+exec "{ffprobe}" "$@"
+"""
+
 
 @dataclass
 class Other:
@@ -72,7 +79,8 @@ def other(gated_service: Service, tools: Toolbox, tmp_path_factory: pytest.TempP
     folder = tmp_path_factory.mktemp("moody")
     (folder / "ffmpeg").write_text(MOODY.format(folder=folder, ffmpeg=tools.pick().ffmpeg))
     (folder / "ffmpeg").chmod(0o755)
-    (folder / "ffprobe").symlink_to(tools.pick().ffprobe)
+    (folder / "ffprobe").write_text(BLIND.format(folder=folder, ffprobe=tools.pick().ffprobe))
+    (folder / "ffprobe").chmod(0o755)
     environment = gated_service.environment | {
         "VLOG_WORKER_NAME": OTHER,
         "VLOG_FFMPEG": str(folder / "ffmpeg"),
@@ -103,7 +111,7 @@ def long_clip(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def row_of(service: Service, *, other: bool = True) -> Any:
     rows = await service.query(
-        "SELECT worker_id, status, last_heartbeat, current_job_id, quarantined_at FROM workers"
+        "SELECT worker_id, status, last_heartbeat, current_job_id, quarantined_at, pools_aside FROM workers"
         f" WHERE worker_name {'=' if other else '<>'} $1",
         OTHER,
     )
@@ -177,6 +185,32 @@ async def test_a_broken_worker_is_set_aside_and_every_video_ends_ready(
     await eventually(is_back, within=60)
     assert await audit(service, broken["worker_id"]) == ["worker.quarantined", "worker.released"]
     assert other.process.poll() is None
+
+
+async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(
+    gated_service: Service, other: Other, clip: Path
+) -> None:
+    service = gated_service
+    (other.folder / "mended").touch()
+    await becomes(service, "idle")
+    await allow(service, False, other=False)
+    (other.folder / "blind").touch()
+    created = await service.upload(clip, title="seen by nobody")
+
+    async def stands_aside() -> bool:
+        return bool(json.loads((await row_of(service))["pools_aside"]) == ["cpu", "io"])
+
+    await eventually(stands_aside, within=60)
+    assert (await service.get(f"/api/videos/{created['video_id']}"))["status"] in ("pending", "processing")
+    (other.folder / "blind").unlink()
+    assert (await service.ended(created["video_id"], within=120))["status"] == "ready"
+    steps = await service.query(
+        "SELECT error_code, tries FROM job_steps WHERE job_id = $1 AND step = 'probe' ORDER BY generation",
+        created["job_id"],
+    )
+    assert steps[0]["error_code"] == "WORKER_BROKEN" and {row["tries"] for row in steps} == {1}
+    assert json.loads((await row_of(service))["pools_aside"]) == []
+    await allow(service, True, other=False)
 
 
 async def test_a_disabled_workers_step_moves_at_no_cost_and_it_works_again_when_enabled(
