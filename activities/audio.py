@@ -10,6 +10,7 @@ from temporalio import activity
 
 from activities.pulse import pulsing
 from activities.segments import RenditionFolder, finished_segments
+from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, timeline_key
 from contracts.media import AudioTimeline
 from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
@@ -44,6 +45,7 @@ class AudioSteps:
             self._store.scratch(name) as here,
         ):
             argv = commands.audio(tool, source, here, request)
+            ended = False
             async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=self._memory_bytes)) as progress:
                 async for now in progress:
                     await work.keep_finished(here)
@@ -51,6 +53,9 @@ class AudioSteps:
                     share = min(1.0, now.out_time_s / max(request.grid.duration_s, 0.001))
                     work.progress = StepProgress(percent=round(100 * share, 1), speed=now.speed)
                     activity.heartbeat(work.progress)
+                    ended = now.ended
+            if not ended:  # one that found no sound says so too: nothing at all is not the same as silence
+                raise OutputIncomplete("ffmpeg stopped before the end of the sound.")
             await work.keep_finished(here)
             await work.keep_timeline(whole=True)
         return work.result()

@@ -25,10 +25,13 @@ class RenditionFolder:
         """Store the init segment, or insist that it equals the one stored by another span or attempt."""
         key = self.prefix + INIT
         made = canonical_init(await asyncio.to_thread(path.read_bytes))
+        facts = read_init(
+            made
+        )  # before it is stored: what is stored stays, and every later attempt would have to equal it
         if not await self._store.put_bytes(key, made, create_only=True) and await self._store.read_bytes(key) != made:
             raise OutputIncomplete("The encoder's init segment differs from the one this rendition began with.")
-        self.init = read_init(made)
-        return self.init
+        self.init = facts
+        return facts
 
     async def keep(self, index: int, path: Path) -> None:
         await self._store.put_file(self.prefix + segment_name(index), path, create_only=True)

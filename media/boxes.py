@@ -194,6 +194,9 @@ def _segment(file: BinaryIO, init: InitFacts | None) -> SegmentFacts:
         if begins != tfdt + sum(sample.duration for sample in samples):
             raise BadBoxes("fragments of one segment do not follow each other")
         samples += found
+    size_bytes = file.seek(0, 2)
+    if not size_bytes:
+        raise BadBoxes("it is empty")  # not even the shell that ffmpeg closes when it was given nothing
     if tfdt is None or not samples:
         raise NoSamples
     wanted = sum(sample.size for sample in samples)
@@ -209,7 +212,7 @@ def _segment(file: BinaryIO, init: InitFacts | None) -> SegmentFacts:
         duration=at - tfdt,
         first_cts=samples[0].cts,
         moofs=moofs,
-        size_bytes=file.seek(0, 2),
+        size_bytes=size_bytes,
         media_bytes=wanted,
         sync_samples=tuple(index for index, sample in enumerate(samples) if not sample.flags & _NOT_SYNC),
         times=tuple(times),
