@@ -35,7 +35,7 @@ from mirror.step_events import end_event, lost_event, playable_event, quality_ev
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
 from mirror.writes_media import put_facts, put_plan
 from mirror.writes_publishing import published_by
-from mirror.writes_workers import unless_disabled
+from mirror.writes_workers import take_word
 
 
 @dataclass(frozen=True)
@@ -313,14 +313,6 @@ async def _record_worker(s: WriteSession, worker: WorkerIdentity, load: WorkerLo
     await s.flush()
     # The job may have been deleted since: the subquery then gives NULL instead of a broken reference.
     job_id = select(Job.id).where(Job.id == load.current_job_id).scalar_subquery()
-    before = select(Worker.id, Worker.status, Worker.current_job_id).where(Worker.worker_id == worker.worker_id)
-    known = (await s.execute(before)).first()
-    if known is None:
-        return
-    await s.execute(
-        update(Worker)
-        .where(Worker.id == known.id)
-        .values(last_heartbeat=func.now(), status=unless_disabled(load.status), current_job_id=job_id)
-    )
-    if (known.status, known.current_job_id) != (load.status, load.current_job_id):
+    word = await take_word(s, worker.worker_id, load.status, {"current_job_id": job_id})
+    if word is not None and word.changed:
         await notify(s, TOPIC_WORKERS, worker.worker_id)

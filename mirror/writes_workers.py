@@ -74,13 +74,33 @@ async def worker_heartbeat(s: WriteSession, worker_id: str, status: WorkerStatus
 async def take_beat(
     s: WriteSession, worker_id: str, status: WorkerStatus, changes: Mapping[str, Any] | None = None
 ) -> Beaten | None:
-    """Take a worker's sign of life, and what changed about it; None when nobody has registered it.
+    """Take a worker's sign of life, and what changed about it; None when nobody has registered it."""
+    word = await take_word(s, worker_id, status, {"heartbeats": Worker.heartbeats + 1, **(changes or {})})
+    if word is None:
+        return None
+    await notify(s, TOPIC_WORKERS, worker_id)
+    return Beaten(standing_of(word.status, word.revoked_at), word.status, word.current_job_id, word.at)
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a worker's word has made of its row."""
+
+    changed: bool  # of what people see
+    status: WorkerStatus
+    revoked_at: datetime | None
+    current_job_id: int | None
+    at: datetime
+
+
+async def take_word(s: WriteSession, worker_id: str, status: WorkerStatus, changes: Mapping[str, Any]) -> Word | None:
+    """Hear from a worker, by a beat or by a step's news; one that was silent is back, and that is told.
 
     `active` says only that it lives: one that is known to be idle or busy stays so. The row is locked first, so
-    that a beat, the marking of silent workers and a person's command follow one another, in whatever order.
+    that a word, the marking of silent workers and a person's command follow one another, in whatever order.
     """
     found = await s.execute(
-        select(Worker.id, Worker.worker_name, Worker.status)
+        select(Worker.id, Worker.worker_name, Worker.status, Worker.current_job_id)
         .where(Worker.worker_id == worker_id)
         .with_for_update(key_share=True)
     )
@@ -93,13 +113,8 @@ async def take_beat(
     after = await s.execute(
         update(Worker)
         .where(Worker.id == before.id)
-        # Not now(): the transaction may have waited for the lock, and a beat must not look older than it is.
-        .values(
-            last_heartbeat=func.clock_timestamp(),
-            status=unless_disabled(said),
-            heartbeats=Worker.heartbeats + 1,
-            **dict(changes or {}),
-        )
+        # Not now(): the transaction may have waited for the lock, and a word must not look older than it is.
+        .values(last_heartbeat=func.clock_timestamp(), status=unless_disabled(said), **dict(changes))
         .returning(Worker.status, Worker.revoked_at, Worker.current_job_id, Worker.last_heartbeat)
         .execution_options(synchronize_session=False)
     )
@@ -107,8 +122,8 @@ async def take_beat(
     if before.status is WorkerStatus.OFFLINE and row.status is not WorkerStatus.OFFLINE:
         name = before.worker_name or worker_id
         await add_event(s, Event("worker.online", None, f"{name} is back.", {"worker_id": worker_id}, actor=worker_id))
-    await notify(s, TOPIC_WORKERS, worker_id)
-    return Beaten(standing_of(row.status, row.revoked_at), row.status, row.current_job_id, row.last_heartbeat)
+    changed = (before.status, before.current_job_id) != (row.status, row.current_job_id)
+    return Word(changed, row.status, row.revoked_at, row.current_job_id, row.last_heartbeat)
 
 
 async def worker_gone(s: WriteSession, worker_id: str) -> None:
