@@ -97,6 +97,7 @@ class Hub(Generic[Key]):
         self._watchers: dict[Key, set[Stream[Key]]] = defaultdict(set)
         self._watch_all: set[Stream[Key]] = set()
         self._known: dict[Key, Picture | None] = {}
+        self._doubtful: set[Key] = set()  # known, and to be read again before anybody new is shown it
         self._knows_all = False
         self._changed: dict[Key, None] = {}  # in the order of the bell
         self._look_at_all = False
@@ -135,15 +136,13 @@ class Hub(Generic[Key]):
         for key in keys:
             self._watchers[key].add(stream)
         try:
-            if not self._is_listening():  # what is known may be old
-                self._changed.update(dict.fromkeys(keys))
-                for key in keys:
-                    self._known.pop(key, None)
-            unknown = [key for key in keys if key not in self._known]
+            if not self._is_listening():  # what is known may be old; it stays known, for those who were told it
+                self._doubtful.update(keys)
+            unknown = [key for key in keys if key not in self._known or key in self._doubtful]
             self._changed.update(dict.fromkeys(unknown))
             for key in unknown:
                 self._read_at.pop(key, None)
-            await self._until(lambda: all(key in self._known for key in keys))
+            await self._until(lambda: all(key in self._known and key not in self._doubtful for key in keys))
         except BaseException:
             self.leave(stream)
             raise
@@ -176,6 +175,7 @@ class Hub(Generic[Key]):
                 self._forget(key)
         if not self.streams:
             self._known.clear()
+            self._doubtful.clear()
             self._read_at.clear()
             self._knows_all = False
 
@@ -191,6 +191,7 @@ class Hub(Generic[Key]):
     def _forget(self, key: Key) -> None:
         del self._watchers[key]
         self._known.pop(key, None)
+        self._doubtful.discard(key)
         self._read_at.pop(key, None)
         self._changed.pop(key, None)
 
@@ -255,6 +256,7 @@ class Hub(Generic[Key]):
         return max(0.0, min(self._read_at.get(key, 0.0) for key in self._changed) + COALESCE_S - time.monotonic())
 
     def _publish(self, key: Key, picture: Picture | None) -> None:
+        self._doubtful.discard(key)
         if not self._is_watched(key):
             self._read_at.pop(key, None)
             return

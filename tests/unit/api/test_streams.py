@@ -166,6 +166,19 @@ async def test_a_lost_connection_means_to_look_at_everything_again() -> None:
         assert await fresh.next() == "newer;"
 
 
+async def test_who_was_told_of_it_hears_that_it_is_gone_also_when_a_newcomer_made_us_look() -> None:
+    async with world() as w:
+        w.change(1, "a")
+        seen = Seen((await w.hub.watch([1]))[0])
+        await seen.next()
+        w.listening = False
+        del w.there[1]
+        stream, missing = await w.hub.watch([1])
+        assert missing == [1]
+        w.hub.leave(stream)
+        assert await seen.next() == "gone 1;"
+
+
 async def test_a_database_that_is_away_refuses_newcomers_and_is_asked_again_for_the_others() -> None:
     async with world() as w:
         w.change(1, "a")
