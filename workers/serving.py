@@ -41,16 +41,21 @@ class Serving:
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until told to stop, then drain; a worker that breaks ends the process, for a fresh one to start."""
         stop = asyncio.create_task(stopping.wait())
+        following: asyncio.Task[None] | None = None
         try:
             while await self._nothing_ended(stop):
-                await self._follow()
+                # Handing back lasts as long as its steps do. A signal that comes meanwhile is for the others too.
+                following = asyncio.create_task(self._follow(stopping))
+                await asyncio.wait([following, stop], return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    following.result()
             if stopping.is_set():
                 log.info("draining")
         finally:
             stop.cancel()
             open_now = list(self._open.values())
             await asyncio.gather(*(each.worker.shutdown() for each in open_now), return_exceptions=True)
-            await asyncio.gather(*(each.task for each in open_now))
+            await asyncio.gather(*(each.task for each in open_now), *([following] if following else []))
 
     async def _nothing_ended(self, stop: "asyncio.Task[bool]") -> bool:
         """Wait for a change of what is allowed; False when it is time to stop, or when a worker has broken."""
@@ -60,11 +65,13 @@ class Serving:
         changed.cancel()
         return not any(end in done for end in ends)
 
-    async def _follow(self) -> None:
-        """Close what is not allowed any more, then open what is."""
+    async def _follow(self, stopping: asyncio.Event) -> None:
+        """Close what is not allowed any more, then open what is; nothing any more when told to stop."""
         self._changed.clear()
         wanted, why = self._wanted, self._why
         await self._close([pool for pool in self._open if pool not in wanted], why)
+        if stopping.is_set():
+            return
         for pool in wanted - self._open.keys():
             self._failures.take_again(pool.queue)
             worker = self._build(pool)
