@@ -1,12 +1,14 @@
 """A rendition that no GPU makes is the CPU's from its start: people are told why, and what a GPU held is closed."""
 
-from sqlalchemy import func, update
+from sqlalchemy import select
 
 from contracts.media import PlannedRendition, TranscodePlan
 from contracts.queues import TaskQueue
 from contracts.states import EventLevel, StepOutcome
 from mirror.events import Event, add_event
+from mirror.locking import database_now
 from mirror.sessions import WriteSession
+from mirror.step_events import lost_event
 from mirror.tables import Job, JobStep
 
 
@@ -20,13 +22,18 @@ async def tell_descents(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
 
 async def _tell(s: WriteSession, job: Job, rendition: PlannedRendition) -> None:
     quality = rendition.quality
-    # A worker that vanished with the step will not say how it ended.
-    await s.execute(
-        update(JobStep)
+    # A worker that vanished with the step will not say how it ended. One that was heard just now may still say it.
+    running = await s.execute(
+        select(JobStep)
         .where(JobStep.job_id == job.id, JobStep.queue == TaskQueue.GPU, JobStep.qualities.contains([quality]))
         .where(JobStep.outcome == StepOutcome.RUNNING)
-        .values(outcome=StepOutcome.LOST, finished_at=func.now())
     )
+    now = await database_now(s)
+    for step in running.scalars().all():
+        step.outcome, step.finished_at = StepOutcome.LOST, now
+        await s.flush()
+        if step.claim_expires_at <= now:
+            await add_event(s, lost_event(step))
     fields = {"quality": quality, "generation": rendition.generation, "encoder": rendition.encoder}
     message = f"{quality} is encoded by the CPU, from its start. {rendition.descended}"
     told = Event("quality.descended", job.id, message, fields, EventLevel.WARNING, step_key=f"quality:{quality}")

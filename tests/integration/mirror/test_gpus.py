@@ -194,6 +194,19 @@ async def test_a_step_that_vanished_with_its_gpu_is_closed_and_may_still_say_how
     assert await row(database, step, id=video.job_id) == {"outcome": "failed", "error_code": "GPU_FAILED"}
     job = await job_row(database, video)
     assert (job["last_error"], job["state"]) == (None, "unclaimed")
+    assert "step.lost" not in await event_names(database, video), "it was heard until then, and has said how it ended"
+
+
+async def test_a_step_whose_gpu_was_silent_for_long_is_told_as_lost_when_it_descends(database: Database) -> None:
+    await register(database)
+    video = await planned(database)
+    await learn(database, video, ON_GPU)
+    await tell(database, span(video, 0), done(1), worker=GPU)
+    async with database.write() as s:
+        await s.execute(text("UPDATE job_steps SET claim_expires_at = now() - interval '1 second'"))
+    await learn(database, video, DESCENDED)
+    told = [name for name in await event_names(database, video) if name in ("step.lost", "quality.descended")]
+    assert told == ["step.lost", "quality.descended"]
 
 
 async def test_a_workers_own_words_hold_up_nobody_else(database: Database) -> None:
