@@ -63,7 +63,7 @@ class DeliveryOutbox:
                 if were_started and carried is Carried.ENDED:
                     await give_up(session, each.delivery_id, "Its workflow ended without a word.")
                 else:
-                    await mark_started(session, each.delivery_id)
+                    await mark_started(session, each)
             started += 1
         return started
 
@@ -89,6 +89,9 @@ async def release(s: WriteSession, *, limit: int) -> int:
         .where(_waiting(), WebhookDelivery.released_at.is_(None))
         .order_by(WebhookDelivery.id)
         .limit(limit)
+        # The webhooks before any delivery, as a delete of one would. Without their keys: events that are being
+        # committed hold on to those.
+        .with_for_update(of=Webhook, key_share=True)
     )
     found = (await s.execute(query)).all()
     for row, hook in found:
@@ -185,14 +188,19 @@ def _all(found: Any) -> list[Deliver]:
     return [Deliver(delivery_id=row.id, uid=str(row.uid), round=row.round) for row in found]
 
 
-async def mark_started(s: WriteSession, delivery_id: int) -> None:
+async def mark_started(s: WriteSession, asked: Deliver) -> None:
+    """Note that a workflow carries it; not of a round that a person has asked for meanwhile."""
     await s.execute(
-        update(WebhookDelivery).where(WebhookDelivery.id == delivery_id).values(started_at=func.clock_timestamp())
+        update(WebhookDelivery)
+        .where(WebhookDelivery.id == asked.delivery_id, WebhookDelivery.round == asked.round)
+        .values(started_at=func.clock_timestamp())
     )
 
 
 async def give_up(s: WriteSession, delivery_id: int, why: str) -> None:
     """End a delivery that nobody carries any more."""
+    mine = select(WebhookDelivery.webhook_id).where(WebhookDelivery.id == delivery_id).scalar_subquery()
+    await s.execute(select(Webhook.id).where(Webhook.id == mine).with_for_update(key_share=True))
     ended = await s.execute(
         update(WebhookDelivery)
         .where(WebhookDelivery.id == delivery_id, WebhookDelivery.status.in_(UNDER_WAY))

@@ -63,8 +63,9 @@ async def record_attempt(s: WriteSession, told: RecordAttempt) -> bool:
         return False
     done = [(entry["round"], entry["attempt"]) for entry in row.attempts]
     if (told.round, told.attempt) in done or row.round != told.round:
-        return told.next_try_at is not None and hook.active
+        return row.round == told.round and row.status is DeliveryStatus.FAILED
     posted = told.posted
+    again = told.next_try_at is not None and hook.active
     entry = {
         "round": told.round,
         "attempt": told.attempt,
@@ -79,17 +80,19 @@ async def record_attempt(s: WriteSession, told: RecordAttempt) -> bool:
     row.response_body = clean(posted.body) or None
     row.error_message = sentence(posted.error) if posted.error else None
     row.duration_ms = posted.duration_ms
-    row.next_retry_at = told.next_try_at
+    row.next_retry_at = told.next_try_at if again else None
     if posted.outcome is Outcome.DELIVERED:
         row.status, row.delivered_at = DeliveryStatus.DELIVERED, told.at
         hook.successful_deliveries += 1
-    elif told.next_try_at is None:
+    elif again:
+        row.status = DeliveryStatus.FAILED
+    else:
         row.status = DeliveryStatus.FAILED_PERMANENT
         hook.failed_deliveries += 1
-    else:
-        row.status = DeliveryStatus.FAILED
+        if told.next_try_at is not None:  # nobody will carry it on, also when it is switched on again
+            row.error_message = sentence(f"{posted.error or 'It failed.'} The webhook is switched off.")
     await s.flush()
-    return told.next_try_at is not None and hook.active
+    return again
 
 
 async def keep_alert_hook(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from temporalio.client import Client
@@ -58,6 +59,12 @@ class Parts:
     room: Room | None = None  # none where nothing is run
     version: str = field(default_factory=code_version)
 
+    @cached_property
+    def webhooks(self) -> WebhookSteps:
+        """One for the process, with one HTTP client, however often its pools are closed and opened."""
+        # One slot is left to videos, however many receivers hang.
+        return WebhookSteps(self.database, at_once=self.slots.get(Pool.IO, 2) - 1)
+
 
 def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
     """Name the steps that a pool serves."""
@@ -96,8 +103,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 SubtitleSteps(store, tools).make_subtitles,
                 VerifySteps(store).verify,
                 ManifestSteps(store).write_manifests,
-                # One slot is left to videos, however many receivers hang.
-                WebhookSteps(parts.database, at_once=parts.slots.get(pool, 2) - 1).post_delivery,
+                parts.webhooks.post_delivery,
             )
         case Pool.ORCHESTRATE:
             ending = EndingSteps(parts.database)
@@ -106,7 +112,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 RemovalSteps(store, parts.database).remove_partial,
                 ending.finalize,
                 ending.fail_job,
-                WebhookSteps(parts.database).record_attempt,
+                parts.webhooks.record_attempt,
             )
         case Pool.ANALYSIS:
             return ()

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.webhooks import WebhookSteps
@@ -61,7 +61,9 @@ class DeliverWebhook:
                 schedule_to_close_timeout=max(left, timedelta(seconds=1)),  # a queue that nobody serves
                 retry_policy=RetryPolicy(maximum_attempts=1),
             )
-        except ActivityError:
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise  # somebody wants it to end
             return Posted(outcome=Outcome.FAILED, error="The attempt was cut short on our side.")
 
     @staticmethod
