@@ -107,7 +107,10 @@ async def restore(video_id: AnyVideo, request: Request, here: Here, actor: Actor
 
 @jobs.post("/{job_id}/cancel", summary="Cancel")
 async def cancel(job_id: AnyJob, here: Here, actor: Actor = None) -> Job:
-    """Stop a job: its encoders die, what waits never starts, what it made is removed. An ended one stays as it is."""
+    """Stop a job: its encoders die, what waits never starts, what it made is removed. An ended one stays as it is.
+
+    While it is being published it is too late: the video becomes ready.
+    """
     async with here.database.write() as session:
         wish = await writes_commands.cancel_job(session, JobId(job_id), clean_actor(actor))
     return await _carry_out(here, wish, job_id)

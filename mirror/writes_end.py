@@ -64,6 +64,8 @@ async def complete_job(s: WriteSession, request: Finalize) -> bool:
     if request.missing:
         fields["missing"] = [missing.name for missing in request.missing]
         message += f" Missing: {', '.join(fields['missing'])}."
+    if job.cancel_requested_at is not None:
+        message += " The cancel came too late."
     await add_event(s, Event("job.succeeded", job.id, message, fields))
     await _leave_job(s, job)
     return True

@@ -7,7 +7,7 @@ changes on a job that has ended.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus

@@ -205,6 +205,13 @@ async def test_a_cancel_while_the_end_is_being_written_does_not_lose_the_end() -
     assert isinstance(steps.ended, FailJob) and steps.ended.code == "SOURCE_UNREADABLE"
 
 
+async def test_a_cancel_that_comes_while_it_is_published_comes_too_late() -> None:
+    steps, status = await told("cancelled while publishing")
+    assert status == "ready"
+    assert steps.calls[-3:] == ["manifests", "publish", "finalize"], "whole, and then nothing more"
+    assert isinstance(steps.ended, Finalize)
+
+
 async def test_a_quality_and_a_sound_track_that_fail_do_not_stop_the_others() -> None:
     steps, status = await told("partial")
     assert status == "ready"

@@ -109,6 +109,7 @@ class FakeSteps:
         self.planning = asyncio.Event()
         self.encoding = asyncio.Event()
         self.verifying = asyncio.Event()
+        self.publishing = asyncio.Event()
         self.paused = asyncio.Event()
         self.plans: list[MakePlan] = []
         self.priorities: list[int | None] = []
@@ -256,6 +257,10 @@ class FakeSteps:
     async def publish(self, request: Publish) -> Published:
         self.calls.append("publish")
         self.published.append(request)
+        if self.story == "cancelled while publishing":
+            self.publishing.set()
+            while not self.let_go:
+                await asyncio.sleep(0.05)
         return Published(master_key=ObjectKey("m"), mpd_key=ObjectKey("d"))
 
     @activity.defn

@@ -105,6 +105,23 @@ async def _has_decided_after(handle: Handle, step: str) -> bool:
     return any(e.HasField("workflow_task_completed_event_attributes") for e in events[place:])
 
 
+async def _cancel_the_publishing(handle: Handle, steps: FakeSteps) -> None:
+    """Let it be published only when the workflow has heard of the cancel and decided what to make of it."""
+    await steps.publishing.wait()
+    await handle.cancel()
+    while not await has_heard_of_the_cancel(handle):
+        await asyncio.sleep(0.05)
+    steps.let_go = True
+
+
+async def has_heard_of_the_cancel(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Tell whether the workflow knows of a cancel, and has done what follows from it."""
+    events = (await handle.fetch_history()).events
+    asked = [bool(e.HasField("workflow_execution_cancel_requested_event_attributes")) for e in events]
+    after = events[asked.index(True) :] if any(asked) else []
+    return any(e.HasField("workflow_task_completed_event_attributes") for e in after)
+
+
 async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
     await handle.execute_update(TranscodeVideo.pause)
@@ -118,6 +135,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "cancelled lists": _cancel_encoders,
     "cancelled in a pause": _cancel_in_a_pause,
     "cancelled beside a broken disk": _cancel_encoders,
+    "cancelled while publishing": _cancel_the_publishing,
     "paused": _pause_and_resume,
     "paused lists": _pause_and_resume,
     "paused at the end": _pause_the_check,

@@ -171,11 +171,10 @@ async def test_a_change_of_priority_moves_what_waits_and_keeps_whose_turn_it_is(
 
 async def test_commands_need_the_secret_where_one_is_set(database_url: str, tmp_path: Path) -> None:
     async with serving(database_url, tmp_path / "storage", admin_secret="s3cret") as closed:
-        for method, path in (
-            ("POST", "/api/jobs/1/cancel"),
-            ("POST", "/api/videos/1/retry"),
-            ("DELETE", "/api/videos/1"),
-        ):
-            assert (await closed.http.request(method, path)).status_code == 401
-            answer = await closed.http.request(method, path, headers={"X-Admin-Secret": "s3cret"})
-            assert answer.status_code == 404
+        jobs = [f"/api/jobs/1/{name}" for name in ("cancel", "pause", "resume", "priority")]
+        videos = [f"/api/videos/1/{name}" for name in ("cancel", "retry", "retranscode", "restore")]
+        for method, path in (*(("POST", path) for path in (*jobs, *videos)), ("DELETE", "/api/videos/1")):
+            body = {"tier": "viral"} if path.endswith("priority") else None
+            assert (await closed.http.request(method, path, json=body)).status_code == 401, path
+            answer = await closed.http.request(method, path, json=body, headers={"X-Admin-Secret": "s3cret"})
+            assert answer.status_code == 404, path

@@ -1,23 +1,40 @@
 """Claims that ran out are shown as lost only when Temporal agrees, and a worker that comes back is believed."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+import pytest
+from sqlalchemy.exc import DBAPIError
 from temporalio.api.taskqueue.v1 import TaskQueue as QueueName
 from temporalio.api.workflowservice.v1 import PollActivityTaskQueueRequest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.chores.claims import ClaimsChore
+from contracts.end_steps import Finalize
 from contracts.housekeeping import KeepHouse
 from contracts.queues import TaskQueue
 from contracts.states import StepName, StepOutcome
+from mirror.chores_claims import release_claims
 from mirror.outbox import Outbox
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo
+from mirror.writes_end import complete_job
 from tests.integration.housekeeping.test_drift import change, name_of, outbox, started
-from tests.integration.mirror.story import OTHER, claim, event_names, job_row, planned, register, rows_of, tell
+from tests.integration.mirror.story import (
+    OTHER,
+    claim,
+    event_names,
+    everything_in,
+    job_row,
+    planned,
+    refusing,
+    register,
+    rows_of,
+    tell,
+)
 from tests.support.eventually import eventually
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
@@ -66,6 +83,14 @@ async def test_a_step_that_temporal_gives_out_again_is_lost(database: Database, 
         assert await released(database, client) == 0, "it is not even late"
         await expire(database)
         assert (await job_row(database, video))["state"] == "expired"
+        # Row, video, step and line belong together: when one of them is refused, none has changed.
+        touched = ("job_steps", "transcoding_jobs", "videos", "job_events")
+        before = await everything_in(database, *touched)
+        for table in touched:
+            async with refusing(database, table):
+                with pytest.raises(DBAPIError, match="not this one"):
+                    await released(database, client)
+            assert await everything_in(database, *touched) == before, f"{table} was refused"
         assert await released(database, client) == 1
         job = await job_row(database, video)
         assert (job["state"], job["worker_id"], job["video_status"]) == ("unclaimed", None, "pending")
@@ -129,3 +154,29 @@ async def test_a_step_that_has_ended_is_not_given_out_again(database: Database, 
         await change(database, "UPDATE job_steps SET outcome = 'running', finished_at = NULL")
         await expire(database)
         assert await released(database, client) == 0
+
+
+async def test_a_claim_that_is_released_while_its_job_completes_is_left_alone(database: Database) -> None:
+    """The chore has read the claim as run out; the job's last step holds the row, and has not committed yet."""
+    video = await planned(database)
+    transcode = claim(video, StepName.TRANSCODE)
+    await tell(database, transcode)
+    await expire(database)
+
+    async def release() -> int:
+        async with database.write() as s:
+            return await release_claims(s, video.job_id, [(transcode.step_key, 0, 1)])
+
+    async def waits() -> bool:
+        query = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return bool(await rows_of(database, query))
+
+    async with database.write() as s:
+        end = Finalize(job_id=video.job_id, video_id=video.video_id, duration_s=24, qualities=("720p", "360p"))
+        assert await complete_job(s, end)
+        releasing = asyncio.create_task(release())
+        await eventually(waits, within=30, every=0.02)
+    assert await releasing == 0
+    assert await outcomes(database) == ["completed"]
+    assert (await job_row(database, video))["state"] == "completed"
+    assert "requeued:stale" not in await event_names(database, video)

@@ -1,5 +1,7 @@
 """Pieces of a job's life, short enough to tell one in a test."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -106,6 +108,32 @@ async def job_row(database: Database, video: CreatedVideo) -> dict[str, Any]:
         WHERE j.id = :id
     """
     return await row(database, query, id=video.job_id)
+
+
+@asynccontextmanager
+async def refusing(database: Database, table: str) -> AsyncIterator[None]:
+    """Let Postgres refuse whatever is written to a table meanwhile."""
+    async with database.write() as s:
+        await s.execute(
+            text(
+                "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
+                " AS $$ BEGIN RAISE 'not this one'; END $$"
+            )
+        )
+        await s.execute(
+            text(f"CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION refuse()")
+        )
+    try:
+        yield
+    finally:
+        async with database.write() as s:
+            await s.execute(text(f"DROP TRIGGER refuse ON {table}"))
+
+
+async def everything_in(database: Database, *tables: str) -> dict[str, list[str]]:
+    """Take down every row of some tables, to see later whether anything has changed."""
+    found = {name: await rows_of(database, f"SELECT t::text AS row FROM {name} t ORDER BY id") for name in tables}
+    return {name: [row["row"] for row in rows] for name, rows in found.items()}
 
 
 async def event_names(database: Database, video: CreatedVideo) -> list[str]:

@@ -1,7 +1,11 @@
 """How a job ends: once, whole, and in the words the documents use."""
 
+import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from temporalio.testing import ActivityEnvironment
 
+from activities.ending import EndingSteps
 from contracts.end_steps import FailJob, Finalize, VerifiedRenditions
 from contracts.errors import CANCELLED
 from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
@@ -10,7 +14,19 @@ from mirror import reads, writes
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, Event
 from mirror.writes_publishing import publish_video, unpublish_video
-from tests.integration.mirror.story import claim, encoded, event_names, job_row, planned, register, row, rows_of, tell
+from tests.integration.mirror.story import (
+    claim,
+    encoded,
+    event_names,
+    everything_in,
+    job_row,
+    planned,
+    refusing,
+    register,
+    row,
+    rows_of,
+    tell,
+)
 
 QUALITIES = ("720p", "360p")
 
@@ -60,6 +76,34 @@ async def test_a_completed_job_leaves_a_ready_video(database: Database) -> None:
     assert not await tell(database, transcode, encoded(1, 1))
     assert not await tell(database, ending, end=StepOutcome.COMPLETED)
     assert await job_row(database, video) == job
+
+
+ENDED = ("transcoding_jobs", "videos", "quality_progress", "job_steps", "job_events", "workers")
+
+
+@pytest.mark.parametrize("well", [True, False], ids=["completed", "failed"])
+async def test_an_end_is_written_whole_or_not_at_all(database: Database, well: bool) -> None:
+    """Whichever of its rows Postgres refuses, none of the others is changed, and the activity is tried again."""
+    video = await planned(database)
+    await register(database)
+    await tell(database, claim(video, StepName.TRANSCODE), encoded(4, 3))
+    steps, environment = EndingSteps(database), ActivityEnvironment()
+
+    async def ends() -> None:
+        if well:
+            await environment.run(steps.finalize, finalize(video))
+        else:
+            await environment.run(steps.fail_job, failure(video))
+
+    before = await everything_in(database, *ENDED)
+    for table in ENDED:
+        async with refusing(database, table):
+            with pytest.raises(DBAPIError, match="not this one"):
+                await ends()
+        assert await everything_in(database, *ENDED) == before, f"{table} was refused"
+    await ends()
+    after = await everything_in(database, *ENDED)
+    assert [table for table in ENDED if after[table] == before[table]] == []
 
 
 async def test_a_step_that_ended_just_before_its_job_still_gets_its_line(database: Database) -> None:

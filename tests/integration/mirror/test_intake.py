@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from contracts.ids import JobId, VideoId
 from contracts.states import JobState, Tier, VideoStatus
@@ -11,7 +12,16 @@ from contracts.steps import TranscodeRequest
 from mirror import reads, writes
 from mirror.reads import BadCursor
 from mirror.sessions import Database
-from tests.integration.mirror.story import PLAN, event_names, planned, row, rows_of, upload
+from tests.integration.mirror.story import (
+    PLAN,
+    event_names,
+    everything_in,
+    planned,
+    refusing,
+    row,
+    rows_of,
+    upload,
+)
 
 
 async def test_a_video_its_job_and_its_first_event_appear_together(database: Database) -> None:
@@ -34,6 +44,15 @@ async def test_a_video_its_job_and_its_first_event_appear_together(database: Dat
     assert (video.status, video.job_id, video.owner) == (VideoStatus.PENDING, made.job_id, "ana")
     assert (job.state, job.workflow_id) == (JobState.UNCLAIMED, f"video-{made.video_id}-job-{made.job_id}")
     assert await event_names(database, made) == ["job.created"]
+
+
+async def test_of_a_video_that_cannot_be_written_whole_there_is_nothing(database: Database) -> None:
+    tables = ("videos", "transcoding_jobs", "job_events")
+    for table in tables:
+        async with refusing(database, table):
+            with pytest.raises(DBAPIError, match="not this one"):
+                await upload(database)
+        assert await everything_in(database, *tables) == {name: [] for name in tables}, f"{table} was refused"
 
 
 async def test_a_started_job_is_not_started_again(database: Database) -> None:

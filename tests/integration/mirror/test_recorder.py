@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import logging
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,8 @@ import pytest
 
 from contracts.states import StepName, StepOutcome, WorkerStatus
 from mirror.migrate import migrate
-from mirror.recorder import StepRecorder, WorkerIdentity
-from mirror.sessions import Database
+from mirror.recorder import CLOSE_S, StepRecorder, WorkerIdentity
+from mirror.sessions import Database, WriteSession
 from mirror.writes import CreatedVideo
 from mirror.writes_steps import record_step
 from tests.integration.mirror.story import (
@@ -34,13 +38,15 @@ from tests.support.postgres import PostgresServer
 
 
 @asynccontextmanager
-async def recording(database: Database, worker: WorkerIdentity = WORKER) -> AsyncIterator[StepRecorder]:
+async def recording(
+    database: Database, worker: WorkerIdentity = WORKER, *, close_s: float = CLOSE_S
+) -> AsyncIterator[StepRecorder]:
     recorder = StepRecorder(database, worker)
     running = asyncio.create_task(recorder.run())
     try:
         yield recorder
     finally:
-        await recorder.close()
+        await recorder.close(close_s)
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
@@ -104,18 +110,29 @@ async def test_beats_are_throttled_and_still_hold_the_claim(
         began = time.monotonic()
         recorder.started(transcode)
         # Beats that say nothing a person could see; on a busy machine a write takes its time.
-        while time.monotonic() - began < (2.2 if len(written) >= 3 else 30):
+        while time.monotonic() - began < (2.2 if len(written) >= 4 else 30):
             recorder.beat(transcode, encoded(1, 1).model_copy(update={"frames": len(written)}))
             await asyncio.sleep(0.03)
         # The start, the first progress, then one in a third of the timeout.
         assert 3 <= len(written) <= 3 + (time.monotonic() - began)
-        assert (await job_row(database, video))["state"] == "claimed"
+        job = await job_row(database, video)
+        assert job["state"] == "claimed"
+        assert job["claim_expires_at"] > transcode.started_at + timedelta(seconds=4), "beats do not hold the claim"
         before, began = len(written), time.monotonic()
         for done in (2, 3, 4):  # three segments at once
             recorder.beat(transcode, encoded(done, done))
             await asyncio.sleep(0.03)
         await eventually(shows(database, video, progress_percent=90), within=20)
         assert len(written) - before <= 2 + 2 * (time.monotonic() - began)
+
+
+async def test_a_claim_lasts_as_long_as_the_setting_says(database: Database) -> None:
+    video = await planned(database)
+    recorder = StepRecorder(database, WORKER, claim_s=1800)  # VLOG_WORKER_CLAIM_DURATION_MINUTES=30
+    recorder.started(claim(video, StepName.TRANSCODE, heartbeat_timeout_s=5.0))
+    await recorder.close()
+    lasts = (await job_row(database, video))["claim_expires_at"] - datetime.now(UTC)
+    assert timedelta(minutes=25) < lasts <= timedelta(minutes=30)
 
 
 async def test_a_worker_is_busy_when_its_last_slot_is_taken(database: Database) -> None:
@@ -175,7 +192,49 @@ async def test_closing_writes_what_is_left_and_gives_up_in_time(database: Databa
     await nowhere.close()
 
 
-async def test_steps_go_on_while_postgres_is_away_and_the_mirror_catches_up(tmp_path: Path) -> None:
+class Counted(Database):
+    """Knows when somebody began to write."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.began: list[float] = []
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[WriteSession]:
+        self.began.append(time.monotonic())
+        async with super().write() as session:
+            yield session
+
+
+async def test_a_mirror_that_is_away_is_told_of_once_and_asked_less_and_less_often(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mirror.recorder.BACKOFF_S", (0.1, 0.4))
+    monkeypatch.setattr("mirror.recorder.THROTTLE_S", 0.01)
+    caplog.set_level(logging.INFO, "mirror.recorder")
+    video = await planned(database)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        nowhere = Counted(f"postgresql+asyncpg://vlog@127.0.0.1:{taken.getsockname()[1]}/none")
+        async with recording(nowhere, close_s=0.1) as recorder:
+            steps = [claim(video, StepName.TRANSCODE), claim(video, StepName.AUDIO, step_key="audio:0")]
+            for step in steps:
+                recorder.started(step)
+            while len(nowhere.began) < 6:  # beats all the while: none of them makes it ask before its time
+                for step in steps:
+                    recorder.beat(step, encoded(len(nowhere.began) % 4, 0))
+                await asyncio.sleep(0.01)
+            waited = [later - sooner for sooner, later in pairwise(nowhere.began)]
+            assert all(took >= least for took, least in zip(waited, (0.1, 0.2, 0.4, 0.4, 0.4), strict=True)), waited
+            said = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+            assert len(said) == 1 and "does not answer" in said[0], said
+    await nowhere.close()
+
+
+async def test_steps_go_on_while_postgres_is_away_and_the_mirror_catches_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "mirror.recorder")
     server = PostgresServer(tmp_path)
     server.create()
     server.start()
@@ -201,6 +260,8 @@ async def test_steps_go_on_while_postgres_is_away_and_the_mirror_catches_up(tmp_
         job = await job_row(database, video)
         assert job["attempt_number"] == 1
         assert {"audio.done", "transcode.done"} <= set(await event_names(database, video))
+        said = [each.getMessage() for each in caplog.records if "answer" in each.getMessage()]
+        assert len(said) == 2 and "does not answer" in said[0] and "answers again" in said[1], said
     finally:
         await database.close()
         server.stop()

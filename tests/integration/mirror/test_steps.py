@@ -22,8 +22,10 @@ from tests.integration.mirror.story import (
     claim,
     encoded,
     event_names,
+    everything_in,
     job_row,
     planned,
+    refusing,
     register,
     row,
     rows_of,
@@ -62,6 +64,36 @@ async def test_a_claim_shows_in_job_video_and_worker_at_once(database: Database)
         "quality.started",
         "quality.started",
     ]
+
+
+# What belongs to a claim, in the order it is written.
+CLAIMED = ("job_steps", "quality_progress", "transcoding_jobs", "videos", "job_events", "workers")
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["taken", "released"])
+async def test_a_claim_is_written_whole_or_not_at_all(database: Database, ends: bool) -> None:
+    """Whichever of its rows Postgres refuses, none of the others is changed: it is one transaction."""
+    video = await planned(database)
+    await register(database)
+    transcode = claim(video, StepName.TRANSCODE)
+    if ends:
+        await tell(database, transcode)
+
+    async def told() -> None:
+        recorder = StepRecorder(database, WORKER)
+        recorder.started(transcode)
+        if ends:
+            recorder.ended(transcode, COMPLETED)
+        await recorder.close()
+
+    before = await everything_in(database, *CLAIMED)
+    for table in CLAIMED:
+        async with refusing(database, table):
+            await told()
+        assert await everything_in(database, *CLAIMED) == before, f"{table} was refused"
+    await told()
+    after = await everything_in(database, *CLAIMED)
+    assert [table for table in CLAIMED if after[table] == before[table]] == []
 
 
 async def test_progress_moves_qualities_and_job_and_never_back(database: Database) -> None:

@@ -43,7 +43,7 @@ class QueueSpans:
                     task_queue=TaskQueue.CPU,
                     start_to_close_timeout=timedelta(seconds=120),
                     heartbeat_timeout=timedelta(seconds=60),
-                    retry_policy=RetryPolicy(maximum_attempts=1),
+                    retry_policy=RetryPolicy(maximum_attempts=2),
                     result_type=TranscodedSpan,
                 )
                 for number, span in enumerate(spans)
