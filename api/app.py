@@ -26,6 +26,7 @@ from api import (
     tus,
     uploading,
     videos,
+    watching,
     webhooks,
     worker_api,
     workers,
@@ -102,6 +103,7 @@ def create_app(
     install(app)
     for part in (
         pages,
+        watching,
         assets,
         about,
         session,

@@ -95,3 +95,31 @@ async def test_a_link_of_no_sensible_length_is_refused(site: Api, body: dict[str
     assert (await command(site, "links", **body)).status_code == 422
     week = await command(site, "links")
     assert week.status_code == 200 and week.json()["expires_at"]
+
+
+async def test_the_public_page_goes_into_other_pages_and_shows_only_what_may_be_seen(site: Api) -> None:
+    hidden = await site.http.get("/watch/film")
+    assert hidden.status_code == 404 and "nothing to watch" in hidden.text and "Film" not in hidden.text
+    await command(site, "publish")
+    waits = await site.http.get("/watch/film")
+    assert (waits.status_code, waits.headers["refresh"]) == (200, "5") and "It is being made." in waits.text
+    title = '"><script>alert(1)</script>{video}'
+    await site.change(
+        "UPDATE videos SET status = 'ready', playable_at = now(), title = :title WHERE slug = 'film'", title=title
+    )
+    page = await site.http.get("/watch/film")
+    policy = page.headers["content-security-policy"]
+    assert page.status_code == 200 and "frame-ancestors *" in policy and "unsafe" not in policy
+    assert "x-frame-options" not in page.headers and page.headers["referrer-policy"] == "no-referrer"
+    assert "alert(1)</script>" not in page.text and "/videos/film/master.m3u8" in page.text
+    assert (await site.http.head("/watch/film")).status_code == 200
+    # The page of the site itself goes nowhere.
+    assert "frame-ancestors 'none'" in (await site.http.get("/")).headers["content-security-policy"]
+
+    await command(site, "unpublish")
+    link = (await command(site, "links", expires_in_s=60)).json()
+    by_link = await site.http.get(link["url"])
+    assert by_link.status_code == 200 and link["stream_url"] in by_link.text
+    assert "/videos/film/" not in by_link.text  # nothing leads past the link
+    for gone in ("/watch/film", link["url"].replace("/film", "/other"), "/watch/~x/film", "/watch/no", "/watch/%2e%2e"):
+        assert (await site.http.get(gone)).status_code == 404, gone

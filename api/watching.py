@@ -1,0 +1,89 @@
+"""GET /watch/{slug}: one video and nothing else, for everybody who may see it, also inside other sites' pages."""
+
+import json
+import re
+from html import escape
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from api.assets import shelves_of
+from api.parts import Here, Parts
+from api.playback import may_see, object_key
+from api.policy import SCRIPTED, page_headers
+from api.reference import shell
+from api.videos import shown
+from contracts.layout import MASTER, STORYBOARD
+from contracts.states import VideoStatus
+from mirror import reads
+from mirror.views import VideoView
+
+router = APIRouter(include_in_schema=False)
+
+PAGE = "watch.html"
+AGAIN_S = 5  # what cannot be played yet looks again by itself
+_PLAIN = "default-src 'none'; style-src 'self'; media-src 'self'; img-src 'self'"
+
+
+# Before the other: no slug begins so.
+@router.api_route("/watch/~{link}/{slug}", methods=["GET", "HEAD"], response_class=HTMLResponse)
+async def watch_by_link(link: str, slug: str, request: Request, here: Here) -> HTMLResponse:
+    return await _watch(slug, request, here, link)
+
+
+@router.api_route("/watch/{slug}", methods=["GET", "HEAD"], response_class=HTMLResponse)
+async def watch(slug: str, request: Request, here: Here) -> HTMLResponse:
+    return await _watch(slug, request, here)
+
+
+async def _watch(slug: str, request: Request, here: Parts, link: str | None = None) -> HTMLResponse:
+    if object_key(slug, MASTER) is None or await may_see(request, here, slug, link) is None:
+        return _nothing()
+    async with here.database.read() as session:
+        view = await reads.video_by_slug(session, slug)
+    if view is None:
+        return _nothing()
+    video = await shown(here, view)
+    if video.stream_url is None:
+        return _not_yet(view)
+
+    def through(address: str | None) -> str | None:
+        """Lead an address through the link, if there is one."""
+        return address.replace("/videos/", f"/videos/~{link}/", 1) if address and link else address
+
+    stream, poster = through(video.stream_url), through(video.thumbnail_url)
+    shelf = await shelves_of(request).newest()
+    if shelf.missing or PAGE not in shelf.pages:  # some browsers play it by themselves
+        body = f'<video controls playsinline src="{escape(stream or "")}" poster="{escape(poster or "")}"></video>'
+        return _page(shell(video.title, body), _PLAIN)
+    key = object_key(slug, STORYBOARD)
+    board = key is not None and video.status is VideoStatus.READY and await here.store.stat(key) is not None
+    told = {
+        "title": video.title,
+        "stream": stream,
+        "poster": poster,
+        "storyboard": through(f"/{key}") if board else None,
+        "duration": video.duration,
+        "growing": video.status is not VideoStatus.READY,
+    }
+    words = {"title": escape(video.title), "video": escape(json.dumps(told))}
+    # In one go: a title may hold the name of the other.
+    return _page(re.sub(r"\{(title|video)\}", lambda found: words[found[1]], shelf.page(PAGE)), SCRIPTED)
+
+
+def _page(html: str, policy: str, status: int = 200, **headers: str) -> HTMLResponse:
+    # Nobody is told the address of a page that may itself be the key.
+    ours = page_headers(policy, framed_by="*") | {"Referrer-Policy": "no-referrer"} | headers
+    return HTMLResponse(html, status_code=status, headers=ours)
+
+
+def _nothing() -> HTMLResponse:
+    """Say the same of what is not there, what is hidden, and a link that has ended."""
+    return _page(shell("VLog", "<h1>There is nothing to watch here.</h1>"), _PLAIN, 404)
+
+
+def _not_yet(view: VideoView) -> HTMLResponse:
+    if view.status is VideoStatus.FAILED:
+        return _page(shell(view.title, "<h1>This video could not be made.</h1>"), _PLAIN)
+    body = f"<h1>{escape(view.title)}</h1><p>It is being made. It will be here in a moment.</p>"
+    return _page(shell(view.title, body), _PLAIN, Refresh=str(AGAIN_S))
