@@ -141,7 +141,7 @@ async def test_another_is_cancelled_and_brought_back_and_a_worker_is_disabled(
 async def test_nothing_serious_stands_in_anybodys_way(slow_service: Service, page: Page, theme: str) -> None:
     await page.emulate_media(color_scheme="light" if theme == "light" else "dark", reduced_motion="reduce")
     videos = (await slow_service.get("/api/videos"))["items"]
-    places = {"": "Library", "upload": "Upload", "workers": "Workers"}
+    places = {"": "Library", "upload": "Upload", "workers": "Workers", "queues": "Queues"}
     places |= {f"videos/{one['video_id']}": one["title"] for one in videos[:2]}
     await page.goto(slow_service.url)
     # Not a script of the page: its policy would refuse it.

@@ -14,15 +14,17 @@ import { Tray } from "./upload/tray.js";
 import { Upload } from "./upload/upload.js";
 import { askAbout } from "./video/about.js";
 import { Video } from "./video/video.js";
+import { Queues } from "./workers/queues.js";
 import { Workers } from "./workers/workers.js";
 
-const TITLES = { "": "Library", upload: "Upload", workers: "Workers", videos: "Video" };
+const TITLES = { "": "Library", upload: "Upload", workers: "Workers", queues: "Queues", videos: "Video" };
 
 function place({ path: [name = "", id], query }) {
   if (name === "") return html`<${Library} query=${query} />`;
   if (name === "videos" && /^\d+$/.test(id ?? "")) return html`<${Video} key=${id} id=${Number(id)} />`;
   if (name === "upload") return html`<${Upload} />`;
   if (name === "workers") return html`<${Workers} />`;
+  if (name === "queues") return html`<${Queues} />`;
   return html`<${Empty} title="There is nothing here" icon="help"><p><a href="#/">To the library</a></p><//>`;
 }
 

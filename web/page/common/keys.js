@@ -10,6 +10,7 @@ const LIST = [
   ["u", "Upload"],
   ["g l", "Library"],
   ["g w", "Workers"],
+  ["g q", "Queues"],
   ["← → ↑ ↓", "Move between videos"],
   ["Space or k", "Play or pause"],
   ["j l, ← →", "Back and forth, ten and five seconds"],
@@ -30,6 +31,7 @@ export function listenToKeys() {
     else if (pressed === "?") shown.set(true);
     else if (pressed === "gl") go("");
     else if (pressed === "gw") go("workers");
+    else if (pressed === "gq") go("queues");
     else {
       if (pressed === "g") awaiting = "g";
       return;

@@ -9,6 +9,7 @@ import { html, useEffect, useState } from "./view.js";
 const PLACES = [
   { path: "", label: "Library", icon: "grid" },
   { path: "workers", label: "Workers", icon: "workers" },
+  { path: "queues", label: "Queues", icon: "queues" },
 ];
 const LIVE = { live: "Live", waiting: "Reconnecting", quiet: "Connected", offline: "Offline" };
 

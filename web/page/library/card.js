@@ -6,7 +6,7 @@ import { ago, clock, percent } from "../common/words.js";
 
 export function Card({ video, query }) {
   const working = video.status === "processing" || video.status === "pending";
-  const known = video.percent ?? 0;
+  const known = video.percent; // told by the stream, a moment after the list
   return html`<li class="card">
     <a class="card-link" href="#/videos/${video.video_id}">
       <${Picture} video=${video}>
@@ -33,7 +33,8 @@ function standing(video) {
 function word(video, known) {
   if (video.status === "failed") return video.error_code === "CANCELLED" ? "cancelled" : "failed";
   if (video.status === "pending") return known ? `waiting, ${percent(known)}` : "waiting";
-  if (video.status === "processing") return standing(video) === "paused" ? "paused" : percent(known);
+  if (video.status === "processing" && standing(video) !== "paused") return known == null ? "working" : percent(known);
+  if (video.status === "processing") return "paused";
   return video.missing?.length ? `ready, ${video.missing.length} missing` : "ready";
 }
 

@@ -11,6 +11,7 @@ import { Events } from "./events.js";
 import { useVideo } from "./following.js";
 import { Qualities } from "./qualities.js";
 import { Report } from "./report.js";
+import { Sharing } from "./sharing.js";
 import { Timeline } from "./timeline.js";
 
 export function Video({ id }) {
@@ -44,7 +45,7 @@ export function Video({ id }) {
       <${Screen} video=${video} progress=${progress} />
       <div class="video-side">
         <${Qualities} video=${video} progress=${progress} job=${job} />
-
+        <${Sharing} video=${video} reload=${reload} />
       </div>
     </div>
     <${Timeline} steps=${steps} job=${job} />
