@@ -8,8 +8,8 @@ from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, rendition_prefix, segment_index
 from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, SubtitleRendition, VideoRendition
 from contracts.steps import EncodedAudio
-from media.bandwidth import measure
 from media.boxes import InitFacts, read_init
+from media.renditions import Weight, audio_rendition, video_rendition
 from storage.store import Store
 
 
@@ -55,44 +55,14 @@ class VerifySteps:
         init, sizes = await self._folder(prefix, grid.segments, planned.quality)
         if (init.width, init.height) != (planned.width, planned.height):
             raise OutputIncomplete(f"{planned.quality} came out as {init.width}x{init.height}.")
-        peak, average = measure(sizes, _durations(grid))
-        return VideoRendition(
-            quality=planned.quality,
-            prefix=prefix,
-            width=planned.width,
-            height=planned.height,
-            codec=planned.codec,
-            codecs=init.codecs,
-            bitrate_kbps=planned.video_kbps,
-            frame_rate=grid.frame_rate,
-            timescale=init.timescale,
-            frame_duration=int(init.timescale / grid.frame_rate.fraction),
-            segment_frames=grid.segment_frames,
-            frames=grid.frames,
-            size_bytes=sum(sizes),
-            peak_bandwidth=peak,
-            average_bandwidth=average,
-        )
+        return video_rendition(planned, grid, prefix, init, Weight.measured(sizes, _durations(grid)))
 
     async def _audio(self, encoded: EncodedAudio, planned: tuple[PlannedAudio, ...]) -> AudioRendition:
         plan = next(p for p in planned if p.track == encoded.track)
         init, sizes = await self._folder(encoded.prefix, encoded.segments, f"audio track {encoded.track}")
         durations = [length for length, count in encoded.segment_durations for _ in range(count)]
-        peak, average = measure(sizes, [length / init.timescale for length in durations])
-        return AudioRendition(
-            track=encoded.track,
-            prefix=encoded.prefix,
-            codecs=init.codecs,
-            language=plan.language,
-            name=plan.name,
-            default=plan.default,
-            channels=plan.channels,
-            timescale=init.timescale,
-            segment_durations=encoded.segment_durations,
-            size_bytes=sum(sizes),
-            peak_bandwidth=peak,
-            average_bandwidth=average,
-        )
+        weight = Weight.measured(sizes, [length / init.timescale for length in durations])
+        return audio_rendition(plan, encoded.prefix, init, encoded.segment_durations, weight)
 
     async def _folder(self, prefix: str, segments: int, what: str) -> tuple[InitFacts, list[int]]:
         """Read a folder's init segment and its segments' sizes, or say what is missing."""

@@ -21,6 +21,7 @@ from contracts.media import (
 )
 from media.boxes import read_init
 from media.manifests import MediaPlaylist, longest_sound, master_playlist
+from media.renditions import Weight, audio_rendition, video_rendition
 
 
 @dataclass(frozen=True)
@@ -140,47 +141,14 @@ def _has_sound(track: GrowingTrack) -> bool:
 
 
 def _video(grid: Grid, rung: GrowingRung) -> VideoRendition:
-    planned = rung.planned
-    init = read_init(rung.init or b"")
-    # Nothing is measured yet: the cap is what the encoder keeps to.
-    cap = planned.video_kbps * 1000
-    return VideoRendition(
-        quality=planned.quality,
-        prefix=rung.prefix,
-        width=planned.width,
-        height=planned.height,
-        codec=planned.codec,
-        codecs=init.codecs,
-        bitrate_kbps=planned.video_kbps,
-        frame_rate=grid.frame_rate,
-        timescale=init.timescale,
-        frame_duration=int(init.timescale / grid.frame_rate.fraction),
-        segment_frames=grid.segment_frames,
-        frames=grid.frames,
-        size_bytes=0,
-        peak_bandwidth=cap,
-        average_bandwidth=cap,
-    )
+    weight = Weight.capped(rung.planned.video_kbps)
+    return video_rendition(rung.planned, grid, rung.prefix, read_init(rung.init or b""), weight)
 
 
 def _sound(track: GrowingTrack) -> AudioRendition:
-    planned = track.planned
-    init = read_init(track.init or b"")
-    cap = planned.kbps * 1000
-    return AudioRendition(
-        track=planned.track,
-        prefix=track.prefix,
-        codecs=init.codecs,
-        language=planned.language,
-        name=planned.name,
-        default=planned.default,
-        channels=planned.channels,
-        timescale=init.timescale,
-        segment_durations=track.timeline.segment_durations if track.timeline else (),
-        size_bytes=0,
-        peak_bandwidth=cap,
-        average_bandwidth=cap,
-    )
+    durations = track.timeline.segment_durations if track.timeline else ()
+    weight = Weight.capped(track.planned.kbps)
+    return audio_rendition(track.planned, track.prefix, read_init(track.init or b""), durations, weight)
 
 
 def _subtitles(text: StoredText) -> SubtitleRendition:

@@ -16,10 +16,10 @@ from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, Tran
 from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media import commands, encoder, manifests
-from media.bandwidth import measure
-from media.boxes import SegmentFacts, read_init
+from media.boxes import InitFacts, SegmentFacts, read_init
 from media.planning import PlanOptions, make_plan
 from media.probe import probe
+from media.renditions import Weight, audio_rendition, video_rendition
 from media.tools import Ffmpeg, Toolbox
 from media.verify import check_audio_segment, check_video_segment
 from storage.local import LocalStore
@@ -148,26 +148,10 @@ def _video(work: Work, folder: Path, quality: str) -> VideoRendition:
     planned = next(one for one in work.plan.renditions if one.quality == quality)
     init = read_init((folder / INIT).read_bytes())
     segments = checked(work, folder)
-    sizes = [segment.size_bytes for segment in segments]
-    peak, average = measure(sizes, [segment.duration / init.timescale for segment in segments])
-    grid = work.plan.grid
-    return VideoRendition(
-        quality=quality,
-        prefix=f"{PREFIX}r1/{quality}/",
-        width=init.width,
-        height=init.height,
-        codec=planned.codec,
-        codecs=init.codecs,
-        bitrate_kbps=planned.video_kbps,
-        frame_rate=grid.frame_rate,
-        timescale=init.timescale,
-        frame_duration=int(init.timescale / grid.frame_rate.fraction),
-        segment_frames=grid.segment_frames,
-        frames=grid.frames,
-        size_bytes=sum(sizes),
-        peak_bandwidth=peak,
-        average_bandwidth=average,
-    )
+    # As it came out, not as it was planned: tests look at both.
+    planned = planned.model_copy(update={"width": init.width, "height": init.height})
+    weight = _weight(segments, init)
+    return video_rendition(planned, work.plan.grid, f"{PREFIX}r1/{quality}/", init, weight)
 
 
 def _sound(work: Work, folder: Path, track: int) -> AudioRendition:
@@ -177,20 +161,11 @@ def _sound(work: Work, folder: Path, track: int) -> AudioRendition:
     while (path := folder / segment_name(len(segments))).is_file():
         expected = segments[-1].tfdt + segments[-1].duration if segments else None
         segments.append(check_audio_segment(path, init, expected))
-    durations = [segment.duration for segment in segments]
+    planned = planned.model_copy(update={"track": track, "channels": init.channels})
+    durations = tuple((length, len(list(same))) for length, same in groupby(one.duration for one in segments))
+    return audio_rendition(planned, f"{PREFIX}r1/audio_{track}/", init, durations, _weight(segments, init))
+
+
+def _weight(segments: Sequence[SegmentFacts], init: InitFacts) -> Weight:
     sizes = [segment.size_bytes for segment in segments]
-    peak, average = measure(sizes, [duration / init.timescale for duration in durations])
-    return AudioRendition(
-        track=track,
-        prefix=f"{PREFIX}r1/audio_{track}/",
-        codecs=init.codecs,
-        language=planned.language,
-        name=planned.name,
-        default=planned.default,
-        channels=init.channels,
-        timescale=init.timescale,
-        segment_durations=tuple((length, len(list(same))) for length, same in groupby(durations)),
-        size_bytes=sum(sizes),
-        peak_bandwidth=peak,
-        average_bandwidth=average,
-    )
+    return Weight.measured(sizes, [segment.duration / init.timescale for segment in segments])
