@@ -10,6 +10,7 @@ from mirror.migrate import migrate
 from mirror.sessions import Database
 from tests.support.postgres import PostgresServer, execute
 from tests.support.s3 import S3Server
+from tests.support.shared_temporal import stop_shared_temporal
 
 TEMPLATE = "vlog_template"
 _numbers = itertools.count(1)
@@ -18,6 +19,13 @@ _numbers = itertools.count(1)
 async def _prepare(server: PostgresServer) -> None:
     await execute(server, f"CREATE DATABASE {TEMPLATE}")
     await migrate(server.url(TEMPLATE))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_temporal() -> Iterator[None]:
+    """Stop it when all is over, if anybody has started it."""
+    yield
+    stop_shared_temporal()
 
 
 @pytest.fixture(scope="session")

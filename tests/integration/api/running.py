@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +37,8 @@ def free_port() -> int:
 class TemporalServer:
     """Temporal's dev server on a port of its own; it dies with the tests."""
 
-    def __init__(self, port: int | None = None) -> None:
-        self.port = port or free_port()
+    def __init__(self, port: int | None = None, *, arguments: Sequence[str] = ()) -> None:
+        self.port, self._arguments = port or free_port(), arguments
         self.address = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -46,7 +46,7 @@ class TemporalServer:
         with_us = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
         argv = [temporal_binary(), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "error"]
         self._process = subprocess.Popen(
-            [*with_us, *argv, "--port", str(self.port)],
+            [*with_us, *argv, "--port", str(self.port), *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
