@@ -72,6 +72,8 @@ class StepName(StrEnum):
     STORYBOARD = "storyboard"  # after the job's end: never its `current_step`
 
 
+# Steps that are tried until they succeed, since by then all is made: their tries are none of the job's attempts.
+UNTIL_DONE = frozenset({StepName.PUBLISH, StepName.FINALIZE})
 # Steps that run when their job has ended: lines of its history that change nothing on it.
 AFTER_THE_END = frozenset({StepName.STORYBOARD})
 

@@ -45,6 +45,7 @@ class Alert(StrEnum):
     WORKER_STARTUP = "worker_startup"
     WORKER_SHUTDOWN = "worker_shutdown"  # on purpose
     JOB_FAILED = "job_failed"  # for good, at its first try: the source is to blame
+    JOB_STUCK = "job_stuck"  # it waits for somebody: a disk stays full, or a step that never gives up keeps failing
     WORKER_OFFLINE = "worker_offline"  # fell silent
     WORKER_QUARANTINED = "worker_quarantined"
 
@@ -67,7 +68,8 @@ _SAME = frozenset(
 )
 _LOST = frozenset({"requeued:stale", "step.lost"})
 # Lines of the event log that somebody outside may want to hear of.
-HEARD_OF = frozenset({"job.created", "job.succeeded", "job.failed", "job.cancelled"}) | _SAME | _LOST | _WORKERS.keys()
+_JOBS = frozenset({"job.created", "job.succeeded", "job.failed", "job.cancelled", "job.stuck"})
+HEARD_OF = _JOBS | _SAME | _LOST | _WORKERS.keys()
 
 
 def told_as(
@@ -91,6 +93,8 @@ def told_as(
             alert = Alert.MAX_RETRIES_EXCEEDED if code == RETRIES_EXHAUSTED else Alert.JOB_FAILED
             pattern = (Alert.FAILED_PATTERN,) if failed_jobs >= PATTERN_OF else ()
             return ("job.failed", *failed, alert, *pattern)
+        case "job.stuck":
+            return (Alert.JOB_STUCK,)
     if event in _LOST:
         return (Alert.STALE_JOB_RECOVERED,)
     if event in _WORKERS:

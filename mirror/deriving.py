@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome
+from contracts.states import AFTER_THE_END, UNTIL_DONE, QualityStatus, StepName, StepOutcome
 from contracts.steps import generation_in
 from mirror.tables import Job, JobStep, QualityProgressRow
 
@@ -85,7 +85,7 @@ def picture_job(
     running = [step for step in steps if step.outcome is StepOutcome.RUNNING]
     # A tie goes to the newer attempt, so that the picture does not depend on the order of rows.
     held = max(running, key=lambda step: (step.claim_expires_at, step.started_at, step.step_key), default=None)
-    unfinished = [step for step in steps if step.outcome is not StepOutcome.COMPLETED]
+    unfinished = [s for s in steps if s.outcome is not StepOutcome.COMPLETED and s.step not in UNTIL_DONE]
     tries = max((step.tries for step in unfinished), default=1)
     attempt = min(tries, job.max_attempts)
     ended = sorted((step for step in steps if step.finished_at is not None), key=_finished)

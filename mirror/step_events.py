@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.errors import BuildMissing, Drained, GpuBusy, ScratchFull, WorkerBroken, WorkerFull
-from contracts.states import EventLevel, StepOutcome
+from contracts.states import UNTIL_DONE, EventLevel, StepOutcome
 from contracts.steps import MissingRendition
 from mirror.events import Event
 from mirror.tables import JobStep
@@ -12,6 +12,11 @@ from mirror.tables import JobStep
 LATER_CODES = frozenset(
     {GpuBusy.code, ScratchFull.code, WorkerFull.code, Drained.code, BuildMissing.code, WorkerBroken.code}
 )
+
+# So often a step has failed that would never give up, or was sent away by a full disk, before somebody is called. By
+# then the first has been tried for a minute, the second for most of an hour.
+STUCK_FROM_ATTEMPT = 5
+STUCK_FROM_GENERATION = 10
 
 
 def quality_event(event: str, job_id: int, quality: str) -> Event:
@@ -66,6 +71,23 @@ def end_event(step: JobStep) -> Event:
             return _of(step, "step.handed_back", step.error_message)
         case _:
             return _of(step, f"step.{step.outcome.value}", step.error_message)
+
+
+def stuck_events(step: JobStep) -> list[Event]:
+    """Tell, once per job and phase, that what is repeated without end needs a person."""
+    name = step.step.value
+    if step.step in UNTIL_DONE and step.will_retry and step.attempt >= STUCK_FROM_ATTEMPT:
+        message = f"{name} failed {step.attempt} times and is tried again until it succeeds: {step.error_message}"
+    elif (
+        step.outcome is StepOutcome.PARTIAL
+        and step.error_code == ScratchFull.code
+        and step.generation >= STUCK_FROM_GENERATION
+    ):
+        message = f"{name} waits until there is room, however long that takes: {step.error_message}"
+    else:
+        return []
+    fields = {"step": name, "code": step.error_code}
+    return [Event("job.stuck", step.job_id, message, fields, EventLevel.ERROR, step_key=name)]
 
 
 def _of(step: JobStep, event: str, message: str | None, level: EventLevel = EventLevel.INFO) -> Event:

@@ -31,7 +31,7 @@ from mirror.playable import is_playable
 from mirror.reads_steps import attempts_of, done_spans, open_steps
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
-from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event
+from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event, stuck_events
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
 from mirror.writes_media import put_facts, put_plan
 from mirror.writes_publishing import published_by
@@ -109,6 +109,8 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
     # How the finalize step ends is the job's own end, and that is told where it is written.
     if news.end is not None and row.step is not StepName.FINALIZE:
         events.append(end_event(row))
+    if news.end is not None and not has_ended(job):
+        events += stuck_events(row)
     await s.flush()
     await add_events(s, events)
     await notify(s, TOPIC_PROGRESS, job.video_id)

@@ -93,6 +93,12 @@ def test_the_last_try_is_never_called_retrying() -> None:
     assert (picture.attempt_number, picture.last_error) == (3, None)
 
 
+def test_a_publish_that_is_tried_for_ever_uses_no_attempt_and_shows_why_it_fails() -> None:
+    failed = step(StepName.PUBLISH, StepOutcome.FAILED, will_retry=True, error_message="no table", tries=40)
+    picture = picture_job(job(), [failed], [])
+    assert (picture.attempt_number, picture.last_error) == (1, "no table")
+
+
 def test_tries_of_a_finished_step_do_not_count() -> None:
     probed = step(StepName.PROBE, StepOutcome.COMPLETED, tries=3)
     assert picture_job(job(), [probed, step(StepName.PLAN, tries=2)], []).attempt_number == 2

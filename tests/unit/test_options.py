@@ -2,9 +2,10 @@
 
 import pytest
 
+from contracts.end_steps import FailJob, Finalize, Publish
 from contracts.media import FrameRate, Grid, PlannedRendition, Span, TranscodePlan
 from contracts.queues import Turn
-from contracts.states import Tier
+from contracts.states import UNTIL_DONE, Tier
 from workflows import options
 
 LOW = PlannedRendition(quality="360p", width=640, height=360, video_kbps=600)
@@ -52,6 +53,12 @@ def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
     assert ahead.fairness_weight == 1000  # Temporal takes no more
     behind = options.turn(rest, "ana", Tier.HOBBY)
     assert (behind.priority_key, behind.fairness_key, behind.fairness_weight) == (Tier.HOBBY.priority, "ana", 1)
+
+
+def test_the_mirror_knows_which_steps_are_tried_until_they_succeed() -> None:
+    """So that their tries are not taken for the job's attempts."""
+    assert options.PUBLISH.until_done and options.ENDING.until_done
+    assert {Publish.step, Finalize.step, FailJob.step} == UNTIL_DONE
 
 
 def test_sound_has_a_turn_beside_the_picture_so_that_neither_owners_nor_videos_lose_theirs_to_it() -> None:

@@ -36,6 +36,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "webhooks.md"
         ("job.cancelled", {"status": VideoStatus.FAILED}, ("job.cancelled", "video.failed")),
         ("requeued:stale", {"status": VideoStatus.PENDING}, ("stale_job_recovered",)),
         ("step.lost", {"status": VideoStatus.PROCESSING}, ("stale_job_recovered",)),
+        ("job.stuck", {"status": VideoStatus.PROCESSING}, ("job_stuck",)),
         ("worker.offline", {}, ("worker.offline", "worker_offline")),
         ("worker.quarantined", {}, ("worker.quarantined", "worker_quarantined")),
         ("video.purged", {}, ("video.purged",)),
