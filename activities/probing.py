@@ -53,13 +53,13 @@ class ProbeSteps:
         plan = make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
         gpus = await self._idle_gpus(request)
         plan = continued(plan, request, frozenset(tool.build for tool in self._tools.tools), gpus)
-        begun = {r.quality for r in request.continues.renditions} if request.continues and request.same_output else ()
+        begun = plan.goes_on_with(request.continues) if request.same_output else ()
         # What comes after these looks for a GPU when it is its turn.
         return routed(plan, gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
 
     async def _planned_again(self, request: MakePlan, before: TranscodePlan) -> TranscodePlan:
         if request.routes:
-            return routed(before, await self._idle_gpus(request), request.routes)
+            return routed(before, await self._idle_gpus(request), request.routes, request.begun)
         lost = request.descends
         anew = (*request.anew, *((lost.name,) if lost else ()))
         return descended(before, pin_anew(before, request.facts, self._tools, request.pending, anew), lost)

@@ -259,6 +259,11 @@ class TranscodePlan(Message):
         """Give the rendition that makes the video playable: the smallest that every player has."""
         return [rendition for rendition in self.renditions if not rendition.is_alternative][-1]
 
+    def goes_on_with(self, before: "TranscodePlan | None") -> tuple[str, ...]:
+        """Name what an earlier job has begun and what does not start anew: it stays with the encoder that began it."""
+        begun = {(r.quality, r.generation) for r in before.renditions} if before is not None else set()
+        return tuple(r.quality for r in self.renditions if (r.quality, r.generation) in begun)
+
 
 class VideoRendition(Message):
     """A whole, verified rendition: enough to write every manifest from."""

@@ -50,6 +50,11 @@ class TranscodeRequest(Message):
     first_generation: int = 0
     resumes: bool = False  # `plan` is this job's own, from that earlier run
 
+    @property
+    def same_output(self) -> bool:
+        """Tell whether what `plan` has begun is gone on with, in the same folders."""
+        return self.resumes or self.kind is JobKind.RETRY
+
 
 class MissingRendition(Message):
     """What a ready video does without, and why; a retry can make just that."""
@@ -124,6 +129,7 @@ class MakePlan(StepRequest):
     pending: tuple[str, ...] = ()  # unfinished, and some worker lacks the ffmpeg for them
     descends: MissingRendition | None = None  # one that no GPU makes, and why: the CPU does, all of it
     routes: tuple[str, ...] = ()  # about to be encoded: is there a GPU for them now?
+    begun: tuple[str, ...] = ()  # of the plan that is routed: what an earlier job began, and this one goes on with
     again: int = 0  # how often this job has asked before: from then on it keeps to the plan it has
 
     @property
@@ -247,6 +253,7 @@ class EncodedList(Message):
 
     missing: tuple[MissingRendition, ...] = ()
     descends: MissingRendition | None = None  # a GPU's list: what it could not do, and why
+    next_generation: int = 0  # of a list that ran in a workflow of its own: its steps have used all below
 
 
 class TranscodedSpan(Message):

@@ -16,7 +16,7 @@ def routed(
     """Give some renditions to idle GPUs, the largest first, one to each free slot; the rest is the CPU's at once.
 
     Not the lowest rung beside others: by it the video begins to play, and a GPU that only looks idle would hold
-    that up. What an earlier job has begun stays where it is, and what descended does not rise again.
+    that up. What an earlier job has begun (`begun`) stays where it is, and what descended does not rise again.
     """
     free = [(gpu, slot) for gpu in gpus for slot in range(min(gpu.slots, len(plan.renditions)))]
     for mine in (r for r in plan.renditions if r.gpu and r.quality in {*names, *begun}):

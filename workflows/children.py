@@ -22,6 +22,17 @@ class Children:
         self._running: dict[str, workflow.ChildWorkflowHandle[TranscodeList, EncodedList]] = {}
 
     async def run(self, request: EncodeList) -> EncodedList:
+        self._steps.lists += 1
+        try:
+            encoded = await self._run(request)
+        finally:
+            self._steps.lists -= 1
+        if workflow.cancellation_reason() is not None:
+            raise asyncio.CancelledError
+        self._steps.pass_over(encoded.next_generation)
+        return encoded
+
+    async def _run(self, request: EncodeList) -> EncodedList:
         names = "-".join(r.quality + (f".{r.generation}" if r.generation else "") for r in request.renditions)
         child = await workflow.start_child_workflow(
             TranscodeList.run,
@@ -40,12 +51,9 @@ class Children:
         if self._steps.tier is not request.job.tier:
             await _tell(child, TranscodeList.set_priority, SetPriority(tier=self._steps.tier))
         try:
-            encoded = await child
+            return await child
         finally:
             del self._running[child.id]
-        if workflow.cancellation_reason() is not None:
-            raise asyncio.CancelledError
-        return encoded
 
     async def tell(self, signal: Callable[..., Any], *wish: SetPriority) -> None:
         """Pass a command on to every list that runs."""

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
     from workflows import fates, openings, options
     from workflows.reasons import ENCODER_FAULTS, reason
-    from workflows.stepping import Steps, Tries
+    from workflows.stepping import Outgrown, Steps, Tries
 
 
 @workflow.defn
@@ -27,7 +27,14 @@ class TranscodeList:
 
     @workflow.run
     async def run(self, request: EncodeList) -> EncodedList:
-        return await encode_list(self._steps, request)
+        steps = self._steps
+        try:
+            encoded = await encode_list(steps, request)
+        except Outgrown:
+            counted = {"first_generation": steps.next_generation, "tier": steps.tier}
+            job = request.job.model_copy(update=counted)
+            workflow.continue_as_new(request.model_copy(update={"job": job, "paused": steps.paused}))
+        return encoded.model_copy(update={"next_generation": steps.next_generation})
 
     @workflow.signal
     def pause(self) -> None:

@@ -17,6 +17,14 @@ GPU_ATTEMPTS = 2
 # Of the time that a GPU has to begin a step, what one that says it is busy is left alone before it is asked again.
 BUSY_SHARE = 0.5
 
+# A step that is told to come later does so; after so many times it waits twice as long, and so on, five times over …
+WAITS_AS_TOLD = 10
+WAITS_DOUBLE = 5
+# … unless that were longer than this. A day of a full disk is then some hundred waits, a thousand events; after so many
+# a workflow whose history Temporal finds long goes on in a new run.
+LONGEST_WAIT_S = 900.0
+LONG_WAITS = 100
+
 # A worker that lacks a step's ffmpeg hands it back, at no cost. After so many times nobody seems to have it any more …
 BUILD_WAITS = 2
 # … and the work moves to another ffmpeg; not for ever: workers that are upgraded one by one may pass it to and fro.

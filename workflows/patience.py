@@ -1,4 +1,8 @@
-"""How long a step may wait for a GPU. What waits for a CPU waits for as long as it takes: nobody else would do it."""
+"""How long a step may wait for a GPU, and how often it asks again for anything else.
+
+What waits for a CPU or a disk waits for as long as it takes: nobody else would do it. It asks ever more seldom, since
+each time costs history and rows.
+"""
 
 from datetime import datetime, timedelta
 
@@ -16,6 +20,12 @@ class Patience:
     def __init__(self, promise: options.Promise) -> None:
         self._limit = timedelta(seconds=promise.start_within_s)
         self._since: datetime | None = None
+        self._waits = 0
+
+    @property
+    def is_long(self) -> bool:
+        """Tell whether the step has been sent away so often that it may be days."""
+        return self._waits > options.LONG_WAITS
 
     def left(self) -> timedelta | None:
         """Say how long the step may wait to be started; None: for ever."""
@@ -28,13 +38,17 @@ class Patience:
     def renew(self) -> None:
         """Begin anew: it was held meanwhile, or taken back."""
         self._since = None
+        self._waits = 0
 
     def wait_s(self, told: StepFailure) -> float | None:
         """Say how long to leave a busy worker alone; None when that would be longer than the step may wait."""
         if not told.retry_after_s:  # not busy but drained
             self.renew()
-        if not self._limit or not told.retry_after_s:
-            return told.retry_after_s
+            return 0.0
+        self._waits += 1
+        if not self._limit:
+            growth = 2.0 ** min((self._waits - 1) // options.WAITS_AS_TOLD, options.WAITS_DOUBLE)
+            return max(told.retry_after_s, min(told.retry_after_s * growth, options.LONGEST_WAIT_S))
         wait = min(timedelta(seconds=told.retry_after_s), options.BUSY_SHARE * self._limit)
         left = self.left()
         assert left is not None

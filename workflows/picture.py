@@ -24,6 +24,8 @@ class Picture:
         self, steps: Steps, job: TranscodeRequest, facts: SourceFacts, planned: Planned, children: Children
     ) -> None:
         self._steps, self._job, self._facts, self._planned, self._children = steps, job, facts, planned, children
+        # A list that has a history of its own does not know how far the one before it counted.
+        self._next: dict[str, int] = {}
 
     async def make(self, qualities: Sequence[str]) -> list[MissingRendition]:
         """Encode some renditions; say which ones the video has to do without."""
@@ -40,19 +42,19 @@ class Picture:
     async def _with_builds(self, wanted: Sequence[str], most: int) -> list[MissingRendition]:
         """Encode; what no worker has the ffmpeg for any more is planned for another one and begins anew."""
         missing = await self._lists(self._planned.plan, wanted)
-        for moves in range(1, most + 1):
+        for _ in range(most):
             stuck = tuple(each.name for each in missing if each.code == BuildMissing.code)
             if not stuck:
                 break
             plan = await self._planned.find_builds(stuck)
             missing = [each for each in missing if each.name not in stuck]
-            missing += await self._lists(plan, stuck, moves)
+            missing += await self._lists(plan, stuck)
         for each in missing:
             if each.name in fates.critical_qualities(self._job, self._planned.plan):
                 raise fates.lost(each)
         return missing
 
-    async def _lists(self, plan: TranscodePlan, qualities: Sequence[str], moves: int = 0) -> list[MissingRendition]:
+    async def _lists(self, plan: TranscodePlan, qualities: Sequence[str]) -> list[MissingRendition]:
         lists = plan.lists or (tuple(r.quality for r in plan.renditions),)
         mine = [r for r in plan.renditions if r.quality in qualities]
         wanted = [tuple(r for r in mine if r.quality in names and not r.gpu) for names in lists]
@@ -63,23 +65,22 @@ class Picture:
         async def one(some: tuple[PlannedRendition, ...]) -> tuple[MissingRendition, ...]:
             if first and some is not first:
                 await openings.go_next(plan.grid)
-            return await self._list(some, plan, moves, alone=not several, first=some is first)
+            return await self._list(some, plan, alone=not several, first=some is first)
 
         # A GPU takes one quality at a time, and nobody's place in the other queue.
         devices = [(r,) for r in mine if r.gpu]
         alone = not chosen and len(devices) == 1  # a video of one rung, which plays by it
         done = await self._steps.together(
             *(one(some) for some in chosen),
-            *(self._list(some, plan, moves, alone=alone, first=alone) for some in devices),
+            *(self._list(some, plan, alone=alone, first=alone) for some in devices),
         )
         return [each for missing in done for each in missing]
 
     async def _list(
-        self, renditions: tuple[PlannedRendition, ...], plan: TranscodePlan, moves: int, *, alone: bool, first: bool
+        self, renditions: tuple[PlannedRendition, ...], plan: TranscodePlan, *, alone: bool, first: bool
     ) -> tuple[MissingRendition, ...]:
         steps = self._steps
-        # A list that has a history of its own does not know how far its steps were counted before a move.
-        counted = self._job.first_generation + moves * (options.BUILD_WAITS + 1)
+        counted = max(self._job.first_generation, *(self._next.get(r.quality, 0) for r in renditions))
         request = EncodeList(
             # Without the plan it continues: a list is told all that it needs, and there may be many lists.
             job=self._job.model_copy(update={"plan": None, "tier": steps.tier, "first_generation": counted}),
@@ -99,16 +100,15 @@ class Picture:
         )
         short = len(plan.spans) < CHILD_FROM_SPANS
         encoded = await (encode_list(steps, request) if short else self._children.run(request))
+        self._next |= dict.fromkeys((r.quality for r in renditions), encoded.next_generation)
         if encoded.descends is None:
             return encoded.missing
-        return await self._descended(encoded.descends, moves, alone=alone, first=first)
+        return await self._descended(encoded.descends, alone=alone, first=first)
 
-    async def _descended(
-        self, lost: MissingRendition, moves: int, *, alone: bool, first: bool
-    ) -> tuple[MissingRendition, ...]:
+    async def _descended(self, lost: MissingRendition, *, alone: bool, first: bool) -> tuple[MissingRendition, ...]:
         """Encode on the CPU, from the start, what no GPU makes."""
         workflow.logger.warning("%s descends to the CPU: %s", lost.name, lost.sentence)
         plan = await self._planned.descend(lost)
         anew = tuple(r for r in plan.renditions if r.quality == lost.name and not r.gpu)
         # Without a software encoder for its codec the video does without it.
-        return await self._list(anew, plan, moves, alone=alone, first=first) if anew else (lost,)
+        return await self._list(anew, plan, alone=alone, first=first) if anew else (lost,)

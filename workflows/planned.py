@@ -7,7 +7,6 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.probing import ProbeSteps
     from contracts.media import SourceFacts, TranscodePlan
-    from contracts.states import JobKind
     from contracts.steps import MakePlan, MissingRendition, TranscodeRequest
     from workflows import options
     from workflows.stepping import Steps
@@ -37,7 +36,7 @@ class Planned:
                 facts=self._facts,
                 qualities=job.qualities,
                 continues=job.plan,
-                same_output=job.resumes or job.kind is JobKind.RETRY,
+                same_output=job.same_output,
                 keep=job.keep,
             )
         )
@@ -53,7 +52,8 @@ class Planned:
 
     async def route(self, names: tuple[str, ...]) -> TranscodePlan:
         """Look for idle GPUs anew: the ones that were there when the job began may be busy by now, or others free."""
-        return await self._again(routes=names)
+        job = self._job
+        return await self._again(routes=names, begun=self.plan.goes_on_with(job.plan) if job.same_output else ())
 
     async def descend(self, lost: MissingRendition) -> TranscodePlan:
         """Give a rendition that no GPU makes to the CPU, which begins anew: its init segment is another."""
@@ -65,6 +65,7 @@ class Planned:
         anew: tuple[str, ...] = (),
         pending: tuple[str, ...] = (),
         routes: tuple[str, ...] = (),
+        begun: tuple[str, ...] = (),
         descends: MissingRendition | None = None,
     ) -> TranscodePlan:
         async with self._asking:
@@ -77,6 +78,7 @@ class Planned:
                 anew=anew,
                 pending=pending,
                 routes=routes,
+                begun=begun,
                 descends=descends,
                 again=self._asked,
             )

@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows import options
     from workflows.planned import Planned
     from workflows.reasons import reason
-    from workflows.stepping import Steps
+    from workflows.stepping import Outgrown, Steps
 
 
 async def audio(steps: Steps, job: TranscodeRequest, number: int, facts: SourceFacts, planned: Planned) -> EncodedAudio:
@@ -114,5 +114,7 @@ async def storyboard(steps: Steps, job: TranscodeRequest, facts: SourceFacts, pl
         await steps.run(PictureSteps.storyboard, request, options.storyboard(plan), "storyboard")
     except ActivityError as error:
         workflow.logger.warning("no storyboard: %s", reason(error).sentence)
+    except Outgrown:
+        workflow.logger.warning("no storyboard: there was no room for it")
     except asyncio.CancelledError:
         workflow.logger.info("cancelled after the end: no storyboard")

@@ -19,7 +19,9 @@ from workflows.reasons import reason, tries_in
 Request = TypeVar("Request", bound=StepRequest)
 Result = TypeVar("Result")
 
-WAITS_LIMIT = 500  # a resource that stays busy this many times is not busy but broken
+
+class Outgrown(Exception):
+    """Waiting has made the history long. The workflow goes on in a new run, where its segments end."""
 
 
 class Tries:
@@ -37,7 +39,9 @@ class Steps:
         self._stopping = False  # one of several pieces has failed: the others begin nothing new
         self.paused = paused
         self.tier = job.tier
-        self._next: dict[str, int] = {}  # generations of steps that gave up for want of an ffmpeg
+        self._next: dict[str, int] = {}  # generations that the steps have not used yet
+        self._passed = job.first_generation  # all below it are used, by somebody
+        self.lists = 0  # that run in workflows of their own: only when they have ended it is known how far they counted
         self._running: dict[str, workflow.ActivityHandle[Any]] = {}
         self._taken_back: set[str] = set()  # by a pause; their ends are no failures
 
@@ -55,15 +59,18 @@ class Steps:
 
         A step that is told "later", whose worker is drained, or which a pause takes back is scheduled anew under
         the next generation and has not used an attempt; tries count over all generations. Codes in `give_up_on`
-        are not repeated. A promise that limits the wait for a worker fails the step when it is over.
+        are not repeated. A promise that limits the wait for a worker fails the step when it is over; any other step
+        waits for as long as it takes, and raises Outgrown when that fills the history.
         """
         tries, without_build = tries or Tries(), 0
         patience = Patience(promise)
-        # Work that is asked for again, after another ffmpeg was looked for, goes on counting.
-        waits = self._next.pop(request.step_key, self._job.first_generation)
         while True:
-            await self._may_go_on(promise)
-            request = request.model_copy(update={"generation": waits, "tries_before": tries.used})
+            if await self._may_go_on(promise):
+                patience.renew()  # nobody is to blame for the time of a pause
+            # Work that is asked for again, after another ffmpeg was looked for, goes on counting.
+            generation = self._next.get(request.step_key, self._job.first_generation)
+            self._next[request.step_key] = generation + 1
+            request = request.model_copy(update={"generation": generation, "tries_before": tries.used})
             name = _activity_id(request)
             handle = workflow.start_activity_method(
                 step,
@@ -90,10 +97,9 @@ class Steps:
                 failure = reason(error)
                 without_build += failure.code == BuildMissing.code
                 if without_build > options.BUILD_WAITS:  # no worker seems to have it any more
-                    self._next[request.step_key] = waits + 1
                     raise
                 wait_s = patience.wait_s(failure)
-                if failure.kind is not FailureKind.LATER or waits >= WAITS_LIMIT or wait_s is None:
+                if failure.kind is not FailureKind.LATER or wait_s is None:
                     tries.used += failure.attempt
                     raise
                 tries.used += failure.attempt - 1
@@ -103,8 +109,27 @@ class Steps:
                 return result
             if retry_after_s:
                 self._go_on(promise)
-                await workflow.sleep(retry_after_s, summary=f"waiting: {why}")
-            waits += 1
+                if patience.is_long and not promise.regardless and self._has_outgrown():
+                    raise Outgrown
+                # A pause ends it, so that after the resume the step is asked for at once.
+                with contextlib.suppress(TimeoutError):
+                    await workflow.wait_condition(
+                        lambda: self.paused and not promise.regardless,
+                        timeout=retry_after_s,
+                        timeout_summary=f"waiting: {why}",
+                    )
+
+    def _has_outgrown(self) -> bool:
+        return workflow.info().is_continue_as_new_suggested() and not self.lists and not self.paused
+
+    @property
+    def next_generation(self) -> int:
+        """Give a generation that no step of this job has used."""
+        return max(self._passed, *self._next.values()) if self._next else self._passed
+
+    def pass_over(self, generation: int) -> None:
+        """Note that somebody else has used all generations below this one."""
+        self._passed = max(self._passed, generation)
 
     async def _ended(self, name: str, handle: workflow.ActivityHandle[Result], promise: options.Promise) -> Result:
         """Wait for a step; raise _TakenBack when it ended because of a pause."""
@@ -165,11 +190,14 @@ class Steps:
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
 
-    async def _may_go_on(self, promise: options.Promise) -> None:
+    async def _may_go_on(self, promise: options.Promise) -> bool:
+        """Wait while paused; tell whether it was."""
         self._go_on(promise)
-        if self.paused and not promise.regardless:
-            await workflow.wait_condition(lambda: not self.paused)
-            self._go_on(promise)
+        if not self.paused or promise.regardless:
+            return False
+        await workflow.wait_condition(lambda: not self.paused)
+        self._go_on(promise)
+        return True
 
     def _go_on(self, promise: options.Promise) -> None:
         """Raise a cancellation that a step has swallowed by ending on its own; an end is written all the same."""

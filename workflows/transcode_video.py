@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.picture import Picture
     from workflows.planned import Planned
     from workflows.reasons import failed_step, reason
-    from workflows.stepping import Steps, uninterrupted
+    from workflows.stepping import Outgrown, Steps, uninterrupted
 
 VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 
@@ -36,6 +36,7 @@ class TranscodeVideo:
     @workflow.init
     def __init__(self, request: TranscodeRequest) -> None:
         self._job = request
+        self._planned: Planned | None = None
         self._steps = Steps(request)
         self._status = "waiting for a worker"
         self._notes: list[str] = []  # what people should know of this video at its end
@@ -50,6 +51,9 @@ class TranscodeVideo:
         # No `finally`: a workflow that the SDK puts out of its cache has to go without waiting for anything.
         try:
             result = await self._make_or_fail()
+        except Outgrown:
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            workflow.continue_as_new(self._rest_of(request))
         except (Exception, asyncio.CancelledError):
             await self._leave()
             raise
@@ -73,6 +77,17 @@ class TranscodeVideo:
         except asyncio.CancelledError:
             await self._cancelled()
             raise
+        except Outgrown:
+            if workflow.cancellation_reason() is None:
+                raise
+            await self._cancelled()
+            raise asyncio.CancelledError from None
+
+    def _rest_of(self, request: TranscodeRequest) -> TranscodeRequest:
+        """Ask for what is left, as for a job that Temporal had forgotten: by its own plan, in later generations."""
+        rest = {"tier": self._steps.tier, "first_generation": self._steps.next_generation}
+        plan = {"plan": self._planned.plan, "resumes": True} if self._planned else {}
+        return request.model_copy(update={**rest, **plan})
 
     async def _leave(self) -> None:
         if self._remuxes:
@@ -136,6 +151,7 @@ class TranscodeVideo:
 
         planned = Planned(self._steps, self._job, facts)
         plan = await planned.choose()
+        self._planned = planned
 
         self._say(f"encoding {', '.join(r.quality for r in plan.renditions)}")
         renditions = await self._encode(facts, planned)

@@ -12,7 +12,8 @@ from contracts.queues import TaskQueue
 from contracts.steps import TranscodeSpan
 from tests.replay import gpu_stories
 from tests.replay.fake_steps import FakeSteps
-from tests.replay.stories import COMMANDS, Handle, telling, temporal_for_stories
+from tests.replay.stories import COMMANDS, Handle, telling
+from tests.support.shared_temporal import shared_temporal
 
 GPU, CPU = TaskQueue.GPU, TaskQueue.CPU
 
@@ -20,7 +21,7 @@ GPU, CPU = TaskQueue.GPU, TaskQueue.CPU
 async def told(story: str) -> tuple[FakeSteps, Handle, list[EventType.ValueType]]:
     """Tell a story to its end; give its steps, and the kinds of events in its history."""
     steps = FakeSteps(story)
-    async with temporal_for_stories() as client, telling(client, steps) as handle:
+    async with shared_temporal() as client, telling(client, steps) as handle:
         if command := COMMANDS.get(story):
             await asyncio.wait_for(command(handle, steps), 120)
         result = await handle.result()
@@ -107,9 +108,27 @@ async def test_a_pause_takes_a_step_back_from_the_gpu_and_it_goes_on_there() -> 
     assert [(span.generation, span.tries_before) for span in on_gpu(steps)] == [(0, 0), (1, 0), (0, 0)]
 
 
+async def test_a_pause_ends_the_wait_for_a_busy_gpu_and_its_time_is_not_counted() -> None:
+    steps, _, events = await told(gpu_stories.PAUSED_BUSY)
+    assert made(steps, "720p") == [(GPU, 0, 0), (GPU, 0, 0), (GPU, 0, 2)]
+    assert [(span.generation, span.tries_before) for span in on_gpu(steps)] == [(0, 0), (1, 0), (0, 0)]
+    assert EventType.EVENT_TYPE_TIMER_CANCELED in events and EventType.EVENT_TYPE_TIMER_FIRED not in events
+
+
+async def test_what_the_cpu_began_stays_there_although_a_gpu_is_idle_when_its_turn_comes() -> None:
+    steps, _, _ = await told(gpu_stories.RETRY)
+    assert steps.plans[-1].routes == ("360p-hevc",)
+    assert set(steps.queues) == {CPU}
+    assert {(r.quality, r.generation) for span in steps.spans for r in span.renditions} == {
+        ("720p", 0),
+        ("360p", 0),
+        ("360p-hevc", 0),
+    }
+
+
 async def test_a_cancel_reaches_what_a_gpu_encodes() -> None:
     steps = FakeSteps(gpu_stories.CANCELLED)
-    async with temporal_for_stories() as client, telling(client, steps) as handle:
+    async with shared_temporal() as client, telling(client, steps) as handle:
         await asyncio.wait_for(COMMANDS[steps.story](handle, steps), 120)
         with pytest.raises(WorkflowFailureError) as failed:
             await handle.result()

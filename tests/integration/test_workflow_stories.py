@@ -13,11 +13,13 @@ from media.spans import choose_lists, choose_spans
 from tests.replay.fake_plans import PLAN
 from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import COMMANDS, telling, temporal_for_stories
+from tests.support.shared_temporal import shared_temporal
+from workflows import options
 
 
 async def told(story: str) -> tuple[FakeSteps, str]:
     steps = FakeSteps(story)
-    async with temporal_for_stories() as client, telling(client, steps) as handle:
+    async with shared_temporal() as client, telling(client, steps) as handle:
         if command := COMMANDS.get(story):
             await asyncio.wait_for(command(handle, steps), 120)
         try:
@@ -71,7 +73,7 @@ async def test_tries_count_over_generations() -> None:
 
 async def test_a_cancel_during_a_step_that_does_not_hear_it_still_cancels() -> None:
     steps = FakeSteps("cancelled")
-    async with temporal_for_stories() as client, telling(client, steps) as handle:
+    async with shared_temporal() as client, telling(client, steps) as handle:
         await asyncio.wait_for(steps.planning.wait(), 10)
         await handle.cancel()
         with pytest.raises(WorkflowFailureError) as failed:
@@ -132,11 +134,48 @@ async def test_work_whose_ffmpeg_is_gone_moves_to_another_and_costs_no_try() -> 
     assert [(one.track, one.prefix) for one in steps.verified[-1].audio] == [(0, "videos/x/r1/audio_0.1/")]
     assert isinstance(steps.ended, Finalize)
     assert [(one.name, one.code) for one in steps.ended.missing] == [("360p-av1", "BUILD_MISSING")]
-    # H.264 was done before anything else was begun, and no attempt has the number of another.
+    # H.264 was done before anything else was begun.
     first = next(place for place, span in enumerate(steps.spans) if span.step_qualities == ("360p-av1",))
     assert steps.spans.index(moved[-1]) < first
+    assert numbers_are_used_once(steps)
+
+
+def numbers_are_used_once(steps: FakeSteps) -> bool:
+    """Tell whether no attempt would be taken for another, older one by the mirror."""
     tried = [(span.step_key, span.generation) for span in steps.spans]
-    assert len(tried) == len(set(tried))
+    return len(tried) == len(set(tried))
+
+
+async def test_a_long_list_that_moves_after_other_waits_goes_on_counting() -> None:
+    steps, status = await told("moved lists")
+    assert status == "ready"
+    first = [s.generation for s in steps.spans if s.step_qualities == ("360p",) and s.span.first_segment == 0]
+    assert first == [0, 1, 2, 3, 4, 5]  # drained twice, three times without the ffmpeg, made
+    assert numbers_are_used_once(steps)
+
+
+@pytest.mark.parametrize(("story", "anew"), [("full for days", True), ("full for days lists", False)])
+async def test_a_full_disk_is_waited_for_without_end_and_without_an_endless_history(
+    monkeypatch: pytest.MonkeyPatch, story: str, anew: bool
+) -> None:
+    """The workflow that waits goes on in a new run: the job's own, or that of the list."""
+    monkeypatch.setattr(options, "LONG_WAITS", 2)
+    monkeypatch.setattr(options, "WAITS_DOUBLE", 0)
+    steps = FakeSteps(story)
+    async with (
+        temporal_for_stories("limit.historyCount.suggestContinueAsNew=60") as client,
+        telling(client, steps) as handle,
+    ):
+        assert (await handle.result()).status == "ready"
+        waiting = client.get_workflow_handle(handle.id if anew else f"{handle.id}-360p")
+        now = await waiting.describe()
+        history = await waiting.fetch_history()
+    began = history.events[0].workflow_execution_started_event_attributes
+    assert began.continued_execution_run_id and began.first_execution_run_id != now.run_id
+    assert len(history.events) < 400
+    assert (steps.calls.count("probe") > 1) is anew
+    assert numbers_are_used_once(steps) and not any(span.tries_before for span in steps.spans)
+    assert isinstance(steps.ended, Finalize) and set(steps.ended.qualities) == {"720p", "360p"}
 
 
 async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:
@@ -185,7 +224,7 @@ async def test_three_hours_stay_far_below_every_history_limit() -> None:
     steps.planned = PLAN.model_copy(
         update={"grid": grid, "renditions": rungs, "spans": spans, "lists": lists, "window": 16}
     )
-    async with temporal_for_stories() as client, telling(client, steps) as handle:
+    async with shared_temporal() as client, telling(client, steps) as handle:
         assert (await handle.result()).status == "ready"
         parent = await handle.fetch_history()
         child = await client.get_workflow_handle(f"{handle.id}-360p").fetch_history()
@@ -197,7 +236,7 @@ async def test_three_hours_stay_far_below_every_history_limit() -> None:
 
 async def test_a_cancel_while_the_end_is_being_written_does_not_lose_the_end() -> None:
     steps = FakeSteps("cancelled at the end")
-    async with temporal_for_stories() as client, telling(client, steps) as handle:
+    async with shared_temporal() as client, telling(client, steps) as handle:
         await asyncio.wait_for(steps.planning.wait(), 10)
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):

@@ -72,4 +72,16 @@ GONE = PLAN.model_copy(
         "lists": (("720p", "360p"), ("360p-av1",)),
     }
 )
-PLANS = {"gone": GONE, "partial": TWO_TRACKS, "paused lists": LONG, "cancelled lists": LONG, "lists": LONG}
+# Some workers lack its ffmpeg, others do not.
+HALF_GONE = LONG.model_copy(
+    update={"renditions": tuple(r.model_copy(update={"ffmpeg": "8.1-first"}) for r in LONG.renditions)}
+)
+PLANS = {
+    "gone": GONE,
+    "partial": TWO_TRACKS,
+    "paused lists": LONG,
+    "cancelled lists": LONG,
+    "lists": LONG,
+    "moved lists": HALF_GONE,
+    "full for days lists": LONG,
+}

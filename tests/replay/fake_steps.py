@@ -114,7 +114,7 @@ class FakeSteps:
         self.plans: list[MakePlan] = []
         self.priorities: list[int | None] = []
         self.published: list[Publish] = []
-        self.held = 0
+        self.held = self.sent_away = 0
         self.let_go = False  # of the steps that a story holds
         self.spans: list[TranscodeSpan] = []
         self.verified: list[VerifyRenditions] = []
@@ -151,12 +151,13 @@ class FakeSteps:
         before = request.continues
         if request.again and before is not None:
             if request.routes:
-                return routed(before, self.gpus, request.routes)
+                return routed(before, self.gpus, request.routes, request.begun)
             lost = request.descends
             anew = (*request.anew, lost.name) if lost else request.anew
             return descended(before, pin_anew(before, request.facts, toolbox(), request.pending, anew), lost)
-        plan = continued(self.planned, request, frozenset({"test"}))
-        return routed(plan, self.gpus, [r.quality for r in plan.renditions if not r.is_alternative])
+        plan = continued(self.planned, request, frozenset({"test"}), self.gpus)
+        begun = plan.goes_on_with(before) if request.same_output else ()
+        return routed(plan, self.gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
 
     @activity.defn
     async def thumbnail(self, request: MakeThumbnail) -> MadeThumbnail:
@@ -208,6 +209,11 @@ class FakeSteps:
             raise Busy("The scratch disk is full.")
         if self.story == "later" and request.generation == 1:
             raise Drained("The worker was stopped.")
+        if self.story == "moved lists" and request.step_qualities == ("360p",) and request.span.first_segment == 0:
+            self._drain_and_lack(request.generation)
+        if self.story.startswith("full for days") and request.span.first_segment == 0 and self.sent_away < 10:
+            self.sent_away += 1
+            raise Busy("The scratch disk is full.")
         if self.story == "worn out" and activity.info().attempt == 1:
             raise RuntimeError("once in each generation")
         if self.story == "worn out" and request.generation == 0:
@@ -224,6 +230,13 @@ class FakeSteps:
             self.encoding.set()
             await self._hold()
         return TranscodedSpan(segments=request.span.segments)
+
+    def _drain_and_lack(self, generation: int) -> None:
+        """Come to workers that stop, then to as many without the ffmpeg as make it move; all others have it."""
+        if generation < 2:
+            raise Drained("The worker was stopped.")
+        if self.calls.count("plan:again") == 0:
+            raise Without("This worker does not have that ffmpeg.")
 
     async def _hold(self) -> None:
         """Encode for ever, until somebody takes the step back."""

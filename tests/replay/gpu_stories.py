@@ -21,10 +21,12 @@ FAILS = "gpu fails"  # in the middle, with spans of it stored
 FAILS_LISTS = "gpu fails lists"
 VANISHES = "gpu vanishes"  # with a step, and its slot with it
 PAUSED = "gpu paused"
+PAUSED_BUSY = "gpu busy in a pause"  # paused while a busy GPU is left alone
 CANCELLED = "gpu cancelled"
+RETRY = "gpu idle at a retry"  # of what the CPU began
 # How long a step waits for a GPU: long where one takes it, however busy the machine that tells the story.
 START_S = {SILENT: 0.5, BUSY: 4.0, VANISHES: 4.0}
-STORIES = (IDLE, SILENT, BUSY, FAILS, FAILS_LISTS, VANISHES, PAUSED, CANCELLED)
+STORIES = (IDLE, SILENT, BUSY, FAILS, FAILS_LISTS, VANISHES, PAUSED, PAUSED_BUSY, CANCELLED, RETRY)
 HELD = (PAUSED, CANCELLED)
 
 
@@ -33,11 +35,11 @@ def planned(story: str, plan: TranscodePlan, long: TranscodePlan) -> TranscodePl
     if story == FAILS_LISTS:
         return long
     renditions = plan.renditions
-    if story == IDLE:
+    if story in (IDLE, RETRY):
         other = PlannedRendition(quality="360p-hevc", width=640, height=360, video_kbps=400, codec=Codec.HEVC)
         renditions = (*renditions, other)
     halves = (Span(first_segment=0, segments=2), Span(first_segment=2, segments=2))
-    lists = (("720p", "360p"), ("360p-hevc",)) if story == IDLE else ()
+    lists = (("720p", "360p"), ("360p-hevc",)) if story in (IDLE, RETRY) else ()
     return plan.model_copy(
         update={"spans": halves, "gpu_start_s": START_S.get(story, 60.0), "renditions": renditions, "lists": lists}
     )
@@ -48,7 +50,7 @@ async def happen(story: str, request: TranscodeSpan, is_over: Callable[[], bool]
     if activity.info().task_queue != TaskQueue.GPU:
         return
     begun = request.span.first_segment > 0
-    if story == BUSY:
+    if story == BUSY or (story == PAUSED_BUSY and not begun and request.generation == 0):
         raise GpuBusy("Every session of the GPU is taken.")
     if story in (FAILS, FAILS_LISTS) and begun:
         raise GpuFailed("The GPU's encoder failed.")

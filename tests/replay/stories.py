@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import temporalio.worker.workflow_sandbox as sandbox
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
@@ -45,6 +46,9 @@ REQUEST = TranscodeRequest(
 
 # Jobs that continue another, or with other promises, by story.
 REQUESTS = {
+    gpu_stories.RETRY: REQUEST.model_copy(
+        update={"kind": JobKind.RETRY, "plan": gpu_stories.planned(gpu_stories.RETRY, PLAN, LONG)}
+    ),
     gpu_stories.VANISHES: REQUEST.model_copy(update={"heartbeat_timeout_s": 0.5}),
     "retry": REQUEST.model_copy(update={"kind": JobKind.RETRY, "plan": PLAN, "keep": ("360p", "audio_0")}),
     "retranscode": REQUEST.model_copy(update={"kind": JobKind.RETRANSCODE, "output": "r2"}),
@@ -122,6 +126,13 @@ async def has_heard_of_the_cancel(handle: WorkflowHandle[Any, Any]) -> bool:
     return any(e.HasField("workflow_task_completed_event_attributes") for e in after)
 
 
+async def _pause_a_wait(handle: Handle, steps: FakeSteps) -> None:
+    while EventType.EVENT_TYPE_TIMER_STARTED not in [e.event_type for e in (await handle.fetch_history()).events]:
+        await asyncio.sleep(0.05)
+    await handle.execute_update(TranscodeVideo.pause)
+    await handle.execute_update(TranscodeVideo.resume)
+
+
 async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
     await handle.execute_update(TranscodeVideo.pause)
@@ -140,6 +151,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "paused lists": _pause_and_resume,
     "paused at the end": _pause_the_check,
     gpu_stories.PAUSED: _pause_and_resume,
+    gpu_stories.PAUSED_BUSY: _pause_a_wait,
     gpu_stories.CANCELLED: _cancel_encoders,
 }
 
@@ -156,6 +168,7 @@ STORIES = (
     "a rung stays broken",
     "partial",
     "lists",
+    "moved lists",
     "no storyboard",
     "remuxed",
     "gone",

@@ -1,13 +1,19 @@
 """Which renditions an idle GPU is given, and what becomes of them when it does not make them."""
 
+from pathlib import Path
+
 import pytest
 
-from contracts.media import FrameRate, Grid, IdleGpu, PlannedRendition, Span, TranscodePlan
+from activities.probing import ProbeSteps
+from contracts.ids import JobId
+from contracts.media import Capacity, FrameRate, Grid, IdleGpu, PlannedRendition, Span, TranscodePlan
 from contracts.states import Codec
 from contracts.steps import MakePlan, MissingRendition
 from media.continuing import continued
 from media.pinning import pin_anew
+from media.planning import PlanOptions
 from media.routing import descended, routed
+from storage.local import LocalStore
 from tests.support.media_facts import source, tool, toolbox
 
 H264 = {Codec.H264: "h264_nvenc"}
@@ -95,7 +101,28 @@ def test_a_retry_goes_on_with_what_a_gpu_began_only_on_such_a_gpu(
     before = routed(LADDER, [IdleGpu(slots=1, encoders=H264)], ["1080p"])
     request = MakePlan(job_id=1, video_id=1, facts=source(), continues=before, same_output=True)
     made = continued(LADDER, request, frozenset({"8.1-first"}), gpus)
-    kept = routed(made, gpus, [r.quality for r in made.renditions], [r.quality for r in before.renditions])
+    kept = routed(made, gpus, [r.quality for r in made.renditions], made.goes_on_with(before))
     assert (kept.renditions[0].gpu, kept.renditions[0].generation) == (gpu, generation)
     # The CPU's own are not given away: segments of them are stored.
     assert [r.gpu for r in kept.renditions[1:]] == [False, False, False]
+
+
+@pytest.mark.parametrize(("raised", "given"), [(False, {}), (True, {"360p-hevc": "hevc_nvenc"})])
+async def test_what_a_cpu_began_stays_there_when_its_turn_comes_unless_it_starts_anew(
+    tmp_path: Path, raised: bool, given: dict[str, str]
+) -> None:
+    """A codec beside H.264 is routed after the others, by a plan that no longer says what an earlier job began."""
+
+    async def capacity() -> Capacity:
+        return Capacity(workers=1, slots=1)
+
+    async def gpus(but: JobId) -> tuple[IdleGpu, ...]:
+        return (IdleGpu(slots=1, encoders=BOTH),)
+
+    steps = ProbeSteps(LocalStore(tmp_path), toolbox(), PlanOptions(), capacity, gpus=gpus)
+    before = plan(rung(360), rung(360, Codec.HEVC))
+    now = plan(rung(360), rung(360, Codec.HEVC, generation=int(raised)))
+    begun = now.goes_on_with(before)
+    assert begun == (("360p",) if raised else ("360p", "360p-hevc"))
+    request = MakePlan(job_id=1, video_id=1, facts=source(), continues=now, routes=("360p-hevc",), begun=begun, again=1)
+    assert gpus_of(await steps.plan(request)) == given
