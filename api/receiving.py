@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from api.errors import ApiError
+from api.errors import ApiError, away
 from api.fields import title_from
 from api.intake import BUFFER_BYTES, Intake
 from api.parts import Parts
@@ -23,6 +23,7 @@ from mirror.writes import NewVideo
 from storage.store import ResumableStore, ResumableWriter
 
 COUNT_EVERY_S = 1.0
+KEEP_BYTES = 8 << 20
 BUSY_S = 1.0  # the writer before may not have noticed yet that its client has gone
 
 
@@ -74,13 +75,17 @@ class Receiving:
                 try:
                     async for chunk in body:
                         await piece.write(chunk)
-                        await piece.count_now_and_then()
+                        await piece.keep_now_and_then(counts=True)
                 finally:
                     await piece.count()
             else:
-                async for chunk in body:
-                    await piece.write(chunk)
-                    await asyncio.to_thread(checksum.update, chunk)
+                try:
+                    async for chunk in body:
+                        await piece.write(chunk)
+                        await asyncio.to_thread(checksum.update, chunk)
+                        await piece.keep_now_and_then(counts=False)
+                finally:
+                    await piece.leave()
                 if not checksum.fits():
                     raise ApiError(460, "CHECKSUM_MISMATCH", "The bytes do not fit their checksum; send them again.")
                 await piece.count()
@@ -150,12 +155,13 @@ class Receiving:
 
 
 class _Piece:
-    """What one request adds."""
+    """What one request adds. Its bytes go to the disk while more of them arrive: then the end is not long to wait."""
 
     def __init__(self, parts: Parts, found: UploadView, writer: ResumableWriter, keep_s: float) -> None:
         self._parts, self._upload, self._writer, self._keep_s = parts, found, writer, keep_s
         self._counted, self._counted_at = found.offset_bytes, time.monotonic()
-        self._arrived = found.offset_bytes
+        self._arrived = self._kept = found.offset_bytes
+        self._keeping: asyncio.Task[None] | None = None
         self._buffer = bytearray()
 
     async def write(self, chunk: bytes) -> None:
@@ -166,14 +172,39 @@ class _Piece:
         if len(self._buffer) >= BUFFER_BYTES:
             await self._flush()
 
-    async def count_now_and_then(self) -> None:
-        if time.monotonic() - self._counted_at >= COUNT_EVERY_S:
-            await self.count()
+    async def keep_now_and_then(self, *, counts: bool) -> None:
+        """Send what came on its way to the disk, and count it every second; what went wrong there is raised here."""
+        if self._keeping is not None:
+            if not self._keeping.done():
+                return
+            await self._settle()
+        due = counts and time.monotonic() - self._counted_at >= COUNT_EVERY_S
+        if due or self._arrived - self._kept >= KEEP_BYTES:
+            await self._flush()
+            self._kept = self._arrived
+            self._keeping = asyncio.create_task(self._keep(counts=due))
 
     async def count(self) -> None:
-        """Make what came durable, then say so: never the other way round."""
+        """Make all that came durable, then say so: never the other way round."""
+        await self._settle()
         await self._flush()
+        await self._keep(counts=True)
+
+    async def leave(self) -> None:
+        """Wait for what is on its way, whatever becomes of it: the file is closed after this."""
+        if self._keeping is not None:
+            await asyncio.wait([self._keeping])
+
+    async def _settle(self) -> None:
+        keeping, self._keeping = self._keeping, None
+        if keeping is not None:
+            await asyncio.wait([keeping])
+            keeping.result()
+
+    async def _keep(self, *, counts: bool) -> None:
         durable = await self._writer.keep()
+        if not counts:
+            return
         if durable > self._counted:
             try:
                 async with self._parts.database.write() as session:
@@ -181,7 +212,11 @@ class _Piece:
                         session, self._upload.id, before=self._counted, now=durable, keep_s=self._keep_s
                     )
             except UploadGone as error:
-                raise upload_not_found() from error
+                async with self._parts.database.read() as session:
+                    if await uploads.upload(session, self._upload.id) is None:
+                        raise upload_not_found() from error
+                # It was counted, and Postgres went away before it could say so: who looks sees how far it is.
+                raise away("UPLOAD_INTERRUPTED", "Not all was counted. Please look, and go on from there.") from error
         self._counted, self._counted_at = durable, time.monotonic()
 
     async def _flush(self) -> None:

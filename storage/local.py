@@ -78,8 +78,9 @@ class LocalPartial:
         self.size_bytes += len(chunk)
 
     async def keep(self) -> int:
+        size_bytes = self.size_bytes  # more may be written meanwhile
         await _in_thread(self._file.keep)
-        return self.size_bytes
+        return size_bytes
 
     async def commit(self) -> None:
         def into_place() -> None:

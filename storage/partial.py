@@ -9,7 +9,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from contracts.errors import ObjectBusy
@@ -18,25 +18,28 @@ from contracts.errors import ObjectBusy
 class PartialFile:
     """One piece of the writing; blocking, so for threads.
 
-    Whoever waits for a thread may give up and close while it still writes: the guard makes that wait too.
+    Whoever waits for a thread may give up and close while it still works: the guards make that wait too. There are
+    two, so that bytes are written while others are on their way to the disk.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = _open_locked(path, os.O_CREAT)
-        self._guard = threading.Lock()
+        self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._closed = False
 
     @contextmanager
-    def _open(self) -> Iterator[int]:
-        with self._guard:
+    def _open(self, *guards: threading.Lock) -> Iterator[int]:
+        with ExitStack() as stack:
+            for guard in guards:
+                stack.enter_context(guard)
             if self._closed:
                 raise OSError(errno.EBADF, "closed")
             yield self._handle
 
     def go_on(self, at: int) -> None:
-        with self._open() as handle:
+        with self._open(self._writing) as handle:
             if os.fstat(handle).st_size < at:
                 raise FileNotFoundError
             # What a killed process wrote and nobody counted is sent again.
@@ -44,24 +47,24 @@ class PartialFile:
             os.lseek(handle, at, os.SEEK_SET)
 
     def write(self, chunk: bytes) -> None:
-        with self._open() as handle:
+        with self._open(self._writing) as handle:
             rest = memoryview(chunk)
             while rest:
                 rest = rest[os.write(handle, rest) :]
 
     def keep(self) -> None:
-        with self._open() as handle:
+        with self._open(self._keeping) as handle:
             os.fsync(handle)
 
     def move_to(self, target: Path) -> None:
-        with self._open() as handle:
+        with self._open(self._writing, self._keeping) as handle:
             os.utime(handle)  # under its key it is new, however long ago its last byte came
             os.fsync(handle)
             os.replace(self._path, target)
 
     def close(self) -> None:
         """Let go; a file without a byte is not worth keeping."""
-        with self._open() as handle:
+        with self._open(self._writing, self._keeping) as handle:
             self._closed = True
             if os.fstat(handle).st_size == 0:
                 self._path.unlink(missing_ok=True)

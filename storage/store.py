@@ -37,7 +37,10 @@ class ResumableWriter(ObjectWriter, Protocol):
         ...
 
     async def keep(self) -> int:
-        """Make what was written last through a crash, and say up to where: from there on one can go on later."""
+        """Make what was written last through a crash, and say up to where: from there on one can go on later.
+
+        More may be written meanwhile.
+        """
         ...
 
 
