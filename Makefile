@@ -21,10 +21,10 @@ STAMP_DEV := $(VENV)/.vlog-setup-dev
 STAMP_WEB := web/node_modules/.vlog-setup
 STAMP_WEB_DEV := web/node_modules/.vlog-setup-dev
 
-.PHONY: help setup setup-dev demo up test check format imports alembic-check web-check unit replay integration-e2e lock bench chaos clean chromium strace
+.PHONY: help setup setup-dev demo up test check format imports alembic-check web-check unit replay integration-e2e lock bench chaos test-s3 clean chromium strace
 
 help: ## list what make can do
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: $(STAMP) $(STAMP_WEB) ## make .venv with everything the service needs, and the page's packages
 
@@ -76,6 +76,9 @@ integration-e2e: $(STAMP_DEV)
 
 bench: $(STAMP_DEV) ## measure, and write docs/benchmarks.md (hours); ONLY=60s-veryfast ROUNDS=3 for some, QUICK=1 to try
 	$(BIN)/python -m tests.bench $(addprefix --only ,$(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(filter-out 0,$(QUICK)),--quick)
+
+test-s3: $(STAMP_DEV) ## the end-to-end tests once more, with storage on a real S3 server
+	TEST_STORAGE=s3 $(BIN)/python -m tests.once_more -n $(JOBS) --dist loadgroup --durations=15 tests/e2e
 
 chaos: $(STAMP_DEV) ## the long tests in which something dies
 	$(PYTEST) -s tests/chaos

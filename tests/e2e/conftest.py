@@ -24,6 +24,7 @@ SERVICES = (
     "lone_service",
     "gated_service",
     "slow_service",
+    "bucket_service",
     "service",
 )  # fixtures that start everything: seconds, and hundreds of MB
 
@@ -100,15 +101,20 @@ exec "{ffmpeg}" "$@"
 """
 
 
-@pytest.fixture(scope="session")
-def slow_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service whose encoders are paced, for tests in which something happens in the middle of an encode."""
-    folder = tmp_path_factory.mktemp("slow")
+def paced(tools: Toolbox, folder: Path) -> Path:
+    """Put such an encoder into a folder."""
     tool = tools.pick()
     (folder / "ffmpeg").write_text(SLOW.format(ffmpeg=tool.ffmpeg, folder=folder))
     (folder / "ffmpeg").chmod(0o755)
     (folder / "ffprobe").symlink_to(tool.ffprobe)
-    running = Service(folder / "home", QUICK | {"VLOG_FFMPEG": str(folder / "ffmpeg")})
+    return folder / "ffmpeg"
+
+
+@pytest.fixture(scope="session")
+def slow_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service whose encoders are paced, for tests in which something happens in the middle of an encode."""
+    folder = tmp_path_factory.mktemp("slow")
+    running = Service(folder / "home", QUICK | {"VLOG_FFMPEG": str(paced(tools, folder))})
     running.start()
     try:
         yield running

@@ -15,6 +15,10 @@ from typing import Any
 import asyncpg
 import httpx
 
+from storage.s3_place import s3_place
+from tests.support.bucket_files import shown
+from tests.support.s3 import shared_s3_server
+
 ROOT = Path(__file__).parents[2]
 
 # Small segments and a fast preset: the path is the same, the waiting is not.
@@ -27,15 +31,25 @@ QUICK = {
 }
 
 
+def storage_for_tests() -> str | None:
+    """Name a bucket where TEST_STORAGE asks for one: `TEST_STORAGE=s3 pytest tests/e2e` runs the same tests on S3."""
+    kind = os.environ.get("TEST_STORAGE") or "local"
+    assert kind in ("local", "s3"), kind
+    return shared_s3_server().new_url() if kind == "s3" else None
+
+
 @dataclass
 class Service:
     home: Path
     settings: dict[str, str] = field(default_factory=lambda: dict(QUICK))
     process: subprocess.Popen[bytes] | None = None
+    bucket: str | None = field(default_factory=lambda: storage_for_tests())  # none: a folder in its home
 
     @property
     def environment(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("VLOG_")}
+        if self.bucket:
+            clean |= shared_s3_server().environment | {"VLOG_STORAGE_URL": self.bucket}
         return clean | {"VLOG_HOME": str(self.home)} | self.settings
 
     @property
@@ -49,6 +63,10 @@ class Service:
 
     @property
     def storage(self) -> Path:
+        """Look into storage as into a folder, wherever it is."""
+        if self.bucket:
+            place = s3_place(self.bucket, shared_s3_server().environment)
+            return shown(place, self.home.parent / "bucket", self.home / "work" / "scratch")
         return Path(str(self.run["storage_url"]).removeprefix("file://"))
 
     def vlog(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:

@@ -215,7 +215,7 @@ async def test_a_retry_makes_just_what_is_missing_and_a_retranscode_flips_while_
     job = await service.get(f"/api/jobs/{new['job_id']}")
     await begun(service, slug, f"{job['output']}/360p")
     statuses: set[str] = set()
-    async with httpx.AsyncClient(base_url=service.url, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=service.url, timeout=30, follow_redirects=True) as http:
         while (await service.get(f"/api/jobs/{new['job_id']}"))["state"] not in ("completed", "failed", "cancelled"):
             [row] = await service.query("SELECT status FROM videos WHERE id = $1", number)
             statuses.add(row["status"])

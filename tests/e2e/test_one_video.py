@@ -127,7 +127,7 @@ async def test_a_storyboard_follows_when_the_video_is_ready(service: Service, re
 
 async def test_playback_answers_ranges_etags_and_cors(service: Service, ready_video: ReadyVideo) -> None:
     base = f"{service.url}/videos/{ready_video.answer['slug']}"
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(follow_redirects=True) as http:
         master = await http.get(f"{base}/master.m3u8", headers={"Origin": "http://example.test"})
         assert master.headers["content-type"].startswith("application/vnd.apple.mpegurl")
         assert master.headers["access-control-allow-origin"] == "*"

@@ -1,8 +1,11 @@
 """A real S3 server for tests: SeaweedFS from its wheel, on loopback, in a folder of its own. It dies with the tests."""
 
+import atexit
+import functools
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from contextlib import suppress
@@ -98,3 +101,14 @@ class S3Server:
         self.stop()
         for port in self._ports.values():
             port.release()
+
+
+@functools.cache
+def shared_s3_server() -> S3Server:
+    """Start one for all services of this process; it ends with it."""
+    folder = Path(tempfile.mkdtemp(prefix="vlog-s3-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    server = S3Server(folder)
+    atexit.register(server.close)
+    server.start()
+    return server
