@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from contracts.states import StepName, StepOutcome, WorkerStanding, WorkerStatus
 from mirror import writes
 from mirror.chores_workers import mark_silent_workers_offline
@@ -12,6 +14,7 @@ from tests.integration.api.running import Api
 from tests.integration.api.workers import SILENT_S, Machine, events, mark, refused, register
 from tests.integration.mirror import story
 from tests.support.eventually import eventually
+from workers import registering
 from workers.registering import keep_registered
 
 
@@ -219,8 +222,11 @@ async def test_a_local_worker_learns_from_its_own_beat_that_it_is_shut_out_and_l
     assert await beat() is WorkerStanding.WELCOME and await local.status() == "idle"
 
 
-async def test_a_running_worker_hears_by_its_next_beat_what_people_decided(lonely_api: Api) -> None:
+async def test_a_running_worker_hears_by_its_next_beat_what_people_decided(
+    lonely_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the worker's gate acts on (workers/gate.py): one word per beat, from the process's own loop."""
+    monkeypatch.setattr(registering, "AGAIN_S", 0.1)
     local = Machine(lonely_api, "local-1", "")
     heard: list[WorkerStanding] = []
     recorder = StepRecorder(lonely_api.database, WorkerIdentity("local-1", "here"))
@@ -248,6 +254,15 @@ async def test_a_running_worker_hears_by_its_next_beat_what_people_decided(lonel
             assert (await local.command(method, verb)).status_code == 200
             await hears(standing)
         assert await local.status() == "offline"
+        # Deleted all the same, though it runs: it makes itself known again.
+        said = len(heard)
+        await lonely_api.change("DELETE FROM workers")
+
+        async def is_back() -> bool:
+            return heard[said:].count(WorkerStanding.WELCOME) > 1
+
+        await eventually(is_back, within=30)
+        assert WorkerStanding.UNKNOWN in heard[said:] and await local.status() == "idle"
     finally:
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
