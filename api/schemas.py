@@ -128,7 +128,9 @@ class Video(Answer):
         default=None, description="HLS, relative to this host; given from `playable_at` on, while it still grows"
     )
     dash_url: str | None = Field(default=None, description="DASH, relative to this host; null until it is ready")
-    thumbnail_url: str | None = Field(default=None, description="A picture; null when none could be made")
+    thumbnail_url: str | None = Field(
+        default=None, description="A picture, from `playable_at` on; null when none could be made"
+    )
 
     @classmethod
     def of(cls, view: VideoView, *, thumbnail: bool) -> Self:
@@ -139,7 +141,7 @@ class Video(Answer):
             update={
                 "stream_url": folder + MASTER if plays else None,
                 "dash_url": folder + MPD if ready else None,
-                "thumbnail_url": folder + THUMBNAIL if ready and thumbnail else None,
+                "thumbnail_url": folder + THUMBNAIL if plays and thumbnail else None,
             }
         )
 

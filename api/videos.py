@@ -73,7 +73,7 @@ async def get_video(video_id: Id, here: Here) -> VideoDetail:
 async def shown(here: Parts, view: VideoView) -> Video:
     """Show a video with its thumbnail, if it has one: a video becomes ready even when its picture could not be made."""
     picture = None
-    if view.status is VideoStatus.READY:
+    if view.status is VideoStatus.READY or view.playable_at is not None:
         with suppress(VlogError):  # storage that is away costs the picture, not the answer
             picture = await here.store.stat(video_prefix(view.slug) + THUMBNAIL)
     return Video.of(view, thumbnail=picture is not None)

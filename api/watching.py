@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from api.assets import shelves_of
 from api.parts import Here, Parts
 from api.playback import may_see, object_key
-from api.policy import SCRIPTED, page_headers
+from api.policy import elsewhere, page_headers, scripted
 from api.reference import shell
 from api.videos import shown
 from contracts.layout import MASTER, STORYBOARD
@@ -68,7 +68,10 @@ async def _watch(slug: str, request: Request, here: Parts, link: str | None = No
     }
     words = {"title": escape(video.title), "video": escape(json.dumps(told))}
     # In one go: a title may hold the name of the other.
-    return _page(re.sub(r"\{(title|video)\}", lambda found: words[found[1]], shelf.page(PAGE)), SCRIPTED)
+    return _page(
+        re.sub(r"\{(title|video)\}", lambda found: words[found[1]], shelf.page(PAGE)),
+        scripted(await elsewhere(here.store)),
+    )
 
 
 def _page(html: str, policy: str, status: int = 200, **headers: str) -> HTMLResponse:

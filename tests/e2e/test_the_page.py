@@ -96,11 +96,15 @@ async def watch(page: Page, line: Cable) -> None:
     await expect(timeline.locator(".attempt.completed").first).to_be_visible()
     await timeline.locator(".attempt").first.focus()
     await expect(timeline.locator(".attempt-facts")).to_contain_text("waited")
-    steps: list[dict[str, Any]] = await page.evaluate(
+    video: dict[str, Any] = await page.evaluate(
         "fetch(`/api/videos/${location.hash.split('/').at(-1)}`).then((answer) => answer.json())"
-        ".then((video) => fetch(`/api/jobs/${video.job_id}/steps`)).then((answer) => answer.json())"
     )
+    steps = await page.evaluate(f"fetch('/api/jobs/{video['job_id']}/steps').then((answer) => answer.json())")
     await expect(timeline.locator(".attempt")).to_have_count(len(steps), timeout=15_000)
+
+    await page.goto(f"{line.url}/watch/{video['slug']}")
+    await page.get_by_role("button", name="Play", exact=True).first.click()
+    await eventually(plays, within=30)
 
 
 async def test_another_is_cancelled_and_brought_back_and_a_worker_is_disabled(

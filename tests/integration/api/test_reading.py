@@ -79,6 +79,9 @@ async def test_one_video_says_what_a_player_and_a_page_need(lonely_api: Api) -> 
     assert video["stream_url"] == "/videos/film/master.m3u8"
     assert video["dash_url"] == "/videos/film/manifest.mpd"
     assert video["thumbnail_url"] == "/videos/film/thumbnail.jpg"
+    await lonely_api.change("UPDATE videos SET status = 'processing', playable_at = now()")
+    growing = (await lonely_api.http.get("/api/videos")).json()["items"][0]
+    assert (growing["dash_url"], growing["thumbnail_url"]) == (None, "/videos/film/thumbnail.jpg")
 
 
 async def test_one_video_tells_what_was_found_in_it_and_decided(lonely_api: Api) -> None:

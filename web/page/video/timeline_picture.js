@@ -29,7 +29,7 @@ export function Picture({ steps, now, chosen, choose, summary }) {
 }
 
 function Inside({ plan, width, height, chosen, choose }) {
-  const gutter = width < 640 ? 84 : 150;
+  const gutter = width < 640 ? 84 : 172;
   const scale = (width - gutter - 8) / (plan.end - plan.start);
   const x = (moment) => gutter + (moment - plan.start) * scale;
   const seconds = (plan.end - plan.start) / 1000;
@@ -54,7 +54,7 @@ function Inside({ plan, width, height, chosen, choose }) {
   }
   return html`${marks.map(
     (mark) => html`<g key=${mark}><line class="tick-line" x1=${x(plan.start + mark * 1000)} x2=${x(plan.start + mark * 1000)} y1=${AXIS - 4} y2=${height} />
-      <text x=${x(plan.start + mark * 1000) + 3} y="13">${time(mark)}</text></g>`,
+      ${x(plan.start + mark * 1000) < width - 40 && html`<text x=${x(plan.start + mark * 1000) + 3} y="13">${time(mark)}</text>`}</g>`,
   )}${parts}`;
 }
 
