@@ -21,7 +21,7 @@ STAMP_DEV := $(VENV)/.vlog-setup-dev
 STAMP_WEB := web/node_modules/.vlog-setup
 STAMP_WEB_DEV := web/node_modules/.vlog-setup-dev
 
-.PHONY: help setup setup-dev demo up test check format imports alembic-check web-check unit replay integration-e2e lock bench chaos test-s3 clean chromium strace
+.PHONY: help setup setup-dev demo up test check format imports alembic-check web-check unit replay integration-e2e lock bench chaos test-s3 screenshots clean chromium strace
 
 help: ## list what make can do
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -79,6 +79,9 @@ bench: $(STAMP_DEV) ## measure, and write docs/benchmarks.md (hours); ONLY=60s-v
 
 test-s3: $(STAMP_DEV) ## the end-to-end tests once more, with storage on a real S3 server
 	TEST_STORAGE=s3 $(BIN)/python -m tests.once_more -n $(JOBS) --dist loadgroup --durations=15 tests/e2e
+
+screenshots: setup-dev ## take the README's pictures anew, of a real service in a real browser
+	$(BIN)/python -m tests.screenshots
 
 chaos: $(STAMP_DEV) ## the long tests in which something dies
 	$(PYTEST) -s tests/chaos

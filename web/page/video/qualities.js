@@ -15,14 +15,14 @@ export function Qualities({ video, progress, job }) {
   const shown = qualities
     .filter((one) => one.status !== "skipped")
     .sort((one, other) => parseInt(other.quality, 10) - parseInt(one.quality, 10));
-  const done = progress && ["completed", "failed", "cancelled"].includes(progress.state);
+  const done = ["completed", "failed", "cancelled"].includes(progress?.state ?? job?.state);
   return html`<section class="panel" aria-label="Qualities">
     ${progress && !done
       ? html`<div class="overall"><b>${percent(progress.percent)}</b><span class="muted">${about(progress)}</span></div>`
       : html`<header><h2>Qualities</h2><span class="muted">${many(video.qualities.length, "quality", "qualities")}</span></header>`}
     ${!qualities.length && html`<p class="muted">${done ? "None was planned." : "They are chosen when the source has been read."}</p>`}
     <ul class="qualities">
-      ${shown.map((one) => html`<${Quality} key=${one.quality} one=${one} made=${made.get(one.quality)} duration=${video.duration} now=${now} busy=${busy} />`)}
+      ${shown.map((one) => html`<${Quality} key=${one.quality} one=${one} made=${made.get(one.quality)} duration=${video.duration} now=${now} busy=${busy} over=${done} />`)}
     </ul>
     ${skipped.length > 0 && html`<p class="muted skipped">${skipped.join(", ")} would be larger than the source.</p>`}
   </section>`;
@@ -36,14 +36,16 @@ function about({ state, step, eta_seconds: left, attempt, max_attempts: most }) 
   return left == null ? doing : `${doing}, about ${span(left)} left`;
 }
 
-function Quality({ one, made, duration, now, busy }) {
+function Quality({ one, made, duration, now, busy, over }) {
   const done = one.status === "completed";
-  const kind = KIND[one.status] ?? "calm";
+  // What failed while the job goes on is tried again.
+  const again = one.status === "failed" && !over;
+  const kind = again ? "warn" : (KIND[one.status] ?? "calm");
   return html`<li class="quality">
     <strong>${one.quality}</strong>
     <${Bar} percent=${done ? 100 : one.percent} kind=${kind} label="${one.quality}" />
-    <span class="line"><span>${left(one, made)}</span><span>${right(one, duration, now, busy)}</span></span>
-    ${one.error_message && html`<span class="line bad-text">${one.error_message}</span>`}
+    <span class="line"><span>${again ? "tried again soon" : left(one, made)}</span><span>${right(one, duration, now, busy)}</span></span>
+    ${one.error_message && html`<span class="line ${again ? "" : "bad-text"}">${one.error_message}</span>`}
   </li>`;
 }
 

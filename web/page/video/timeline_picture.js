@@ -6,7 +6,7 @@ const ROW = 22;
 const HEAD = 30;
 const AXIS = 22;
 const LEAST = 520; // below, it scrolls
-const LETTER = 6.1; // about as wide as one of our small letters
+const LETTER = 7.3; // about as wide as one of our small letters
 
 export function Picture({ steps, now, chosen, choose, summary }) {
   const box = useRef(/** @type {any} */ (null));
