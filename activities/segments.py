@@ -25,9 +25,7 @@ class RenditionFolder:
         """Store the init segment, or insist that it equals the one stored by another span or attempt."""
         key = self.prefix + INIT
         made = canonical_init(await asyncio.to_thread(path.read_bytes))
-        facts = read_init(
-            made
-        )  # before it is stored: what is stored stays, and every later attempt would have to equal it
+        facts = read_init(made)  # before it is stored: what is stored stays, and all who come later must equal it
         if not await self._store.put_bytes(key, made, create_only=True) and await self._store.read_bytes(key) != made:
             raise OutputIncomplete("The encoder's init segment differs from the one this rendition began with.")
         self.init = facts

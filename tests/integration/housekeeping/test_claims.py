@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from temporalio.api.taskqueue.v1 import TaskQueue as QueueName
 from temporalio.api.workflowservice.v1 import PollActivityTaskQueueRequest
@@ -156,7 +157,8 @@ async def test_a_step_that_has_ended_is_not_given_out_again(database: Database, 
         assert await released(database, client) == 0
 
 
-async def test_a_claim_that_is_released_while_its_job_completes_is_left_alone(database: Database) -> None:
+@pytest.mark.parametrize("closed", [True, False], ids=["with its steps", "alone"])
+async def test_a_claim_that_is_released_while_its_job_completes_is_left_alone(database: Database, closed: bool) -> None:
     """The chore has read the claim as run out; the job's last step holds the row, and has not committed yet."""
     video = await planned(database)
     transcode = claim(video, StepName.TRANSCODE)
@@ -172,11 +174,14 @@ async def test_a_claim_that_is_released_while_its_job_completes_is_left_alone(da
         return bool(await rows_of(database, query))
 
     async with database.write() as s:
-        end = Finalize(job_id=video.job_id, video_id=video.video_id, duration_s=24, qualities=("720p", "360p"))
-        assert await complete_job(s, end)
+        if closed:
+            end = Finalize(job_id=video.job_id, video_id=video.video_id, duration_s=24, qualities=("720p", "360p"))
+            assert await complete_job(s, end)
+        else:
+            await s.execute(text("UPDATE transcoding_jobs SET completed_at = now()"))
         releasing = asyncio.create_task(release())
         await eventually(waits, within=30, every=0.02)
     assert await releasing == 0
-    assert await outcomes(database) == ["completed"]
+    assert await outcomes(database) == ["completed" if closed else "running"]
     assert (await job_row(database, video))["state"] == "completed"
     assert "requeued:stale" not in await event_names(database, video)
