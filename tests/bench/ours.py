@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import httpx
 from contracts.media import Rung
 from runtime.ladder import show_ladder
 from tests.bench.figures import Cost
-from tests.bench.processes import Sampler, tree
+from tests.bench.processes import Sampler, machine_ticks, tree
 from tests.e2e.service import Service
 
 _LOOK_S = 0.05
@@ -28,15 +29,24 @@ class DidNotEnd(Exception):
 class Ours:
     """One running service. Use as a context manager: nothing of it outlives the block."""
 
-    def __init__(self, folder: Path, preset: str, ladder: tuple[Rung, ...]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        preset: str,
+        ladder: tuple[Rung, ...],
+        *,
+        settings: Mapping[str, str] | None = None,
+        workers: int = 1,
+    ) -> None:
         folder.mkdir(parents=True)
-        settings = {"VLOG_PRESET": preset, "VLOG_LADDER": show_ladder(ladder), "VLOG_LOG_LEVEL": "warning"}
+        own = {"VLOG_PRESET": preset, "VLOG_LADDER": show_ladder(ladder), "VLOG_LOG_LEVEL": "warning"}
         self.preset = preset
-        self.service = Service(folder / "home", settings)
+        self.service = Service(folder / "home", own | dict(settings or {}))
+        self._workers = workers
 
     def __enter__(self) -> Self:
         try:
-            self.service.start()
+            self.service.start(self._workers)
             self._settle()
         except BaseException:
             if self.service.process is not None:
@@ -56,10 +66,8 @@ class Ours:
         """Send a source and wait until it is ready; then until the machine is quiet again."""
         with Sampler(self._root, every_s=look_every_s) as peaks:
             before = tree(self._root)
-            video = asyncio.run(self._until(source, "v.status IN ('ready', 'failed')", within_s))
+            video = self.ready(source, within_s=within_s)
             at_ready = tree(self._root)
-        if video["status"] != "ready":
-            raise DidNotEnd(f"the video failed: {video['error_code']}")
         cost = Cost(
             wall_s=(video["completed_at"] - video["created_at"]).total_seconds(),
             ffmpeg_cpu_s=at_ready.ffmpeg_cpu_s - before.ffmpeg_cpu_s,
@@ -75,6 +83,20 @@ class Ours:
             raise DidNotEnd("a part of the service was restarted while it was measured")
         return replace(cost, after_cpu_s=tree(self._root).ffmpeg_cpu_s - at_ready.ffmpeg_cpu_s)
 
+    def ready(self, source: Path, *, within_s: float) -> dict[str, Any]:
+        """Send a source and wait until it is ready; gives the video's row."""
+        video = asyncio.run(self._until(source, "v.status IN ('ready', 'failed')", within_s))
+        if video["status"] != "ready":
+            raise DidNotEnd(f"the video failed: {video['error_code']}")
+        return video
+
+    def time_to_ready(self, source: Path, *, within_s: float) -> tuple[float, float]:
+        """Give the seconds from accepted to ready, and what share of the machine was busy meanwhile, whoever it was."""
+        before = machine_ticks()
+        video = self.ready(source, within_s=within_s)
+        busy, all_of_it = (after - start for after, start in zip(machine_ticks(), before, strict=True))
+        return (video["completed_at"] - video["created_at"]).total_seconds(), busy / all_of_it
+
     def time_to_playable(self, source: Path, *, within_s: float) -> tuple[float, bool]:
         """Give the seconds from the first transcode step to playable, and whether it was still encoding then."""
         video = asyncio.run(
@@ -89,8 +111,9 @@ class Ours:
         created = await self._upload(source, within_s)
         # Looked up in Postgres over one connection: asking the API twenty times a second would be a cost of its own.
         sql = (
-            "SELECT v.*, j.completed_at, (SELECT min(s.started_at) FROM job_steps s WHERE s.job_id = j.id"
-            " AND s.step = 'transcode') AS first_step_at"
+            "SELECT v.*, j.id AS job_id, j.completed_at,"
+            " (SELECT min(s.started_at) FROM job_steps s"
+            "  WHERE s.job_id = j.id AND s.step = 'transcode') AS first_step_at"
             f" FROM videos v JOIN transcoding_jobs j ON j.video_id = v.id WHERE v.id = $1 AND ({condition})"
         )
         deadline = time.monotonic() + within_s
