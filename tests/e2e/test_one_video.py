@@ -166,5 +166,47 @@ async def test_a_worker_tells_what_it_may_spend_and_which_code_it_runs(service: 
     await eventually(is_seen_by_temporal, within=15)
 
 
+async def test_temporals_page_speaks_of_videos_and_of_what_is_done_to_them(
+    service: Service, ready_video: ReadyVideo
+) -> None:
+    video_id, job_id = ready_video.answer["video_id"], ready_video.answer["job_id"]
+    client = await Client.connect(str(service.run["temporal_address"]))
+    handle = client.get_workflow_handle(f"video-{video_id}-job-{job_id}")
+    told = await handle.describe()
+    assert (told.workflow_type, told.task_queue) == ("TranscodeVideo", "vlog-orchestrate")
+    assert await told.static_summary() == "A clip"
+    found = {pair.key.name: pair.value for pair in told.typed_search_attributes}
+    assert found == found | {"VideoId": str(video_id), "VideoStatus": "ready", "Tier": 2}
+    steps: dict[str, tuple[str, str]] = {}
+    workers = set()
+    async for event in handle.fetch_history_events():
+        asked = event.activity_task_scheduled_event_attributes
+        if asked.activity_id:
+            [summary] = await client.data_converter.decode([event.user_metadata.summary], [str])
+            steps[asked.activity_id] = (asked.task_queue.name, summary)
+        workers.add(event.activity_task_started_event_attributes.identity)
+    [row] = await service.query("SELECT worker_name FROM workers WHERE status <> 'offline'")
+    assert workers == {"", row["worker_name"]}
+    encoded = [step for name, step in steps.items() if name.startswith("transcode:")]
+    assert encoded and all(queue == "vlog-cpu" and said.startswith("segments ") for queue, said in encoded)
+    assert steps == steps | {
+        "probe": ("vlog-io", "look at the source"),
+        "plan": ("vlog-io", "choose qualities and frame grid"),
+        "thumbnail": ("vlog-cpu", "thumbnail"),
+        "verify": ("vlog-io", "check every rendition as a whole"),
+        "master_playlist": ("vlog-io", "write a playlist per rendition"),
+        "publish": ("vlog-orchestrate", "put master.m3u8 and manifest.mpd in place"),
+        "finalize": ("vlog-orchestrate", "write that the video is ready"),
+    }
+    for queue in ("vlog-orchestrate", "vlog-io", "vlog-cpu"):
+        request = DescribeTaskQueueRequest(
+            namespace="default",
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        )
+        pollers = (await client.workflow_service.describe_task_queue(request)).pollers
+        assert {each.identity for each in pollers} == {row["worker_name"]}
+
+
 def _commit(version: str) -> str:
     return version.removesuffix(".dirty")  # somebody may be at work here while the tests run
