@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 
 from api.app import create_app
+from api.gateway import Gateway
 from api.live import Live
 from contracts.errors import StorageUnavailable
 from mirror.sessions import Database, SchemaNotReady
@@ -85,7 +86,16 @@ async def serve(settings: Settings) -> None:
         await database.wait_for_schema(SCHEMA_S)
         temporal = await connect(joined, lazy=True)
         store = open_store(joined.storage_url, settings, patience_s=STORAGE_S)
-        app = create_app(settings, database, store, temporal, temporal_ui_url=joined.temporal_ui_url)
+        if joined.sealing_key is None:
+            log.warning("claims_end_with_this_process", mend="set VLOG_SEALING_KEY, the same for every API")
+        app = create_app(
+            settings,
+            database,
+            store,
+            temporal,
+            temporal_ui_url=joined.temporal_ui_url,
+            sealing_key=joined.sealing_key,
+        )
         listener = listen(settings.host, settings.port)
         server = Server(
             uvicorn.Config(
@@ -97,9 +107,11 @@ async def serve(settings: Settings) -> None:
             )
         )
         live: Live = app.state.live
+        gateway: Gateway = app.state.gateway
 
         def stop() -> None:
             live.close()  # streams have no end of their own
+            gateway.close()  # nor does a worker want to wait for its answer until it is cut off
             server.stop()
 
         loop = asyncio.get_running_loop()

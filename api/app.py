@@ -1,6 +1,7 @@
 """The app: routes, error shapes, and the background tasks, from parts that somebody else opened."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,13 +30,17 @@ from api import (
     watching,
     webhooks,
     worker_api,
+    worker_files,
+    worker_steps,
     workers,
 )
 from api.announcing import announce
 from api.bodies import AnswerAfterBody, BoundedBodies
+from api.claims import Seal
 from api.cors import PlaybackCors
 from api.delivering import Deliverer
 from api.errors import install
+from api.gateway import Gateway
 from api.guessing import Guesses
 from api.live import Live
 from api.measuring import Measure, Measured
@@ -45,14 +50,23 @@ from api.security import KnownHost, admin_secret
 from api.signing import Keys
 from api.starting import Starter
 from api.tus_protocol import TusProtocol
+from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
 from storage.store import Store
 
+RECORD_S = 2.0  # what steps told last is written while the process stops, if Postgres takes it
+
 
 def create_app(
-    settings: Settings, database: Database, store: Store, temporal: Client, *, temporal_ui_url: str | None = None
+    settings: Settings,
+    database: Database,
+    store: Store,
+    temporal: Client,
+    *,
+    temporal_ui_url: str | None = None,
+    sealing_key: str | None = None,
 ) -> FastAPI:
     """Put the API together. Whoever opened the parts closes them."""
     starter = Starter(
@@ -64,6 +78,9 @@ def create_app(
     teller = telling.Teller(database, temporal)
     deliverer = Deliverer(database, temporal)
     live = Live(database)
+    gateway = Gateway(temporal)
+    claim_minutes = settings.worker_claim_duration_minutes
+    recorder = StepRecorder(database, None, claim_s=claim_minutes * 60 if claim_minutes else None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -71,12 +88,15 @@ def create_app(
             asyncio.create_task(starter.run(), name="starter"),
             asyncio.create_task(announce(settings, database, store), name="announcement"),
             asyncio.create_task(deliverer.run(), name="deliverer"),
+            asyncio.create_task(recorder.run(), name="recorder"),
             asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
         ]
         try:
             async with telling.running(teller), live.running():
                 yield
         finally:
+            await gateway.closed()
+            await recorder.close(RECORD_S)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -96,6 +116,10 @@ def create_app(
     app.state.guesses = Guesses()
     app.state.growing = growing.Growing()
     app.state.live = live
+    app.state.gateway = gateway
+    app.state.recorder = recorder
+    # Without a key that others have too a claim is good for as long as this process lives.
+    app.state.seal = Seal(sealing_key or secrets.token_urlsafe(32))
     app.state.measured = Measured()
     app.state.backlogs = queues.Backlogs()
     app.state.watched = metrics.Watched()
@@ -117,6 +141,8 @@ def create_app(
         workers,
         queues,
         worker_api,
+        worker_steps,
+        worker_files,
         webhooks,
         health,
         metrics,

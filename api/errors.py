@@ -55,6 +55,10 @@ def database_away() -> ApiError:
     return away("DATABASE_UNAVAILABLE", "The database does not answer right now. Please try again in a moment.")
 
 
+def temporal_away() -> ApiError:
+    return away("TEMPORAL_UNAVAILABLE", "Temporal does not answer right now. Please try again in a moment.")
+
+
 def is_database_away(error: BaseException) -> bool:
     """Tell a lost connection from a bad statement: only the first is worth trying again."""
     if isinstance(error, DBAPIError):
@@ -123,7 +127,7 @@ async def _on_database(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_temporal(request: Request, error: Exception) -> JSONResponse:
     log.warning("temporal_unavailable", path=request.url.path, error=str(error))
-    return answer(away("TEMPORAL_UNAVAILABLE", "Temporal does not answer right now. Please try again in a moment."))
+    return answer(temporal_away())
 
 
 async def _on_disconnect(request: Request, error: Exception) -> JSONResponse:

@@ -11,7 +11,7 @@ from contracts.states import JobState, StepName, StepOutcome, WorkerStanding, Wo
 WORKER_ID = "5f0c9a7e-2b1d-4d0e-9a43-7f6f1c2b8a10"
 KEY = "Zk3vQ0bX8nT1mW5sR7yUa2cE4gH6jL9pD0fV1xB3qKo"
 ABOUT: dict[str, Any] = {"pools": ["cpu"], "slots": {"cpu": 2}}
-STATUS = "`active` says only that it lives; `idle`: a slot is free; `busy`: none is"
+STATUS = "`active` says only that it lives; `idle`: a slot is free; `busy`: none is; `offline`: it leaves"
 
 
 def _asked(**fields: Any) -> ConfigDict:
@@ -29,7 +29,7 @@ class Registration(Answer):
 
 class Beat(Answer):
     model_config = _asked(status="idle")
-    status: Literal["active", "idle", "busy"] = Field(default="active", description=STATUS)
+    status: Literal["active", "idle", "busy", "offline"] = Field(default="active", description=STATUS)
     capabilities: dict[str, Any] | None = Field(default=None, description="When they changed")
     metadata: dict[str, Any] | None = Field(default=None, description="When it changed")
     version: str | None = Field(default=None, description="When it changed")

@@ -15,6 +15,7 @@ from api.schemas_workers import Beat, Beaten, Registered, Registration
 from api.security import RegistrarOnly
 from api.worker_auth import HEADER, ByKey, refusal
 from api.worker_fields import clean_about, clean_version, clean_worker_name
+from api.worker_steps import recorder_of
 from contracts.states import WorkerStanding, WorkerStatus
 from mirror import registry, writes_workers
 from mirror.registry import NewWorker
@@ -94,8 +95,12 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
         }.items()
         if value is not None
     }
+    if beat.status == "offline":
+        await recorder_of(request).settled(caller.worker_id)
     async with here.database.write() as session:
         beaten = await writes_workers.take_beat(session, caller.worker_id, WorkerStatus(beat.status), changes)
+        if beat.status == "offline":
+            await writes_workers.worker_gone(session, caller.worker_id)
     if beaten is None:
         raise refusal(WorkerStanding.UNKNOWN)
     if beaten.standing is not WorkerStanding.WELCOME:

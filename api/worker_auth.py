@@ -1,5 +1,6 @@
 """Which worker speaks: by its key alone. Whatever else a request says about who sends it is not believed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,12 +10,14 @@ from fastapi import Depends, Request
 from api import worker_keys
 from api.errors import ApiError
 from api.parts import Parts, parts_of
+from contracts.gateway import KEY_HEADER, REMOTE_POOLS
 from contracts.states import WorkerStanding
 from mirror import reads_registry, registry
+from mirror.claims import WorkerIdentity
 
 log = structlog.get_logger(__name__)
 
-HEADER = "X-Worker-API-Key"
+HEADER = KEY_HEADER
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,13 @@ class Caller:
     """A worker whose key is good. It may be disabled all the same."""
 
     worker_id: str
+    name: str  # for people, in Temporal too; its id where it has none
+    is_disabled: bool
+    slots: Mapping[str, int]  # by task queue, as it told them
+
+    @property
+    def identity(self) -> WorkerIdentity:
+        return WorkerIdentity(self.worker_id, self.name, self.slots)
 
 
 async def _caller(request: Request) -> Caller:
@@ -46,7 +56,7 @@ async def _caller(request: Request) -> Caller:
     if key.has_expired:
         raise ApiError(401, "WORKER_KEY_EXPIRED", "This key has expired: the worker needs a new one.")
     await _note_use(here, key.key_id, stale=key.used_long_ago)
-    return Caller(key.worker_id)
+    return Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
 
 
 async def _note_use(here: Parts, key_id: int, *, stale: bool) -> None:
@@ -71,4 +81,17 @@ def _invalid() -> ApiError:
     return ApiError(401, "WORKER_KEY_INVALID", "This key is nobody's.")
 
 
+def _slots(told: object) -> dict[str, int]:
+    """Read a worker's own word for its slots: anything may be in it."""
+    known = told if isinstance(told, dict) else {}
+    return {pool.queue: slots for pool in REMOTE_POOLS if type(slots := known.get(pool.value)) is int and slots > 0}
+
+
+async def _welcome(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    if caller.is_disabled:
+        raise refusal(WorkerStanding.DISABLED)
+    return caller
+
+
 ByKey = Annotated[Caller, Depends(_caller)]
+Welcome = Annotated[Caller, Depends(_welcome)]  # and nobody has disabled it

@@ -11,6 +11,8 @@ from cli.terminal import CliError
 from contracts.queues import Pool
 from runtime.settings import load_settings
 
+_API, _KEY = "VLOG_WORKER_API_URL", "VLOG_WORKER_API_KEY"
+
 
 def api() -> None:
     """Run the HTTP API, and nothing else."""
@@ -19,12 +21,31 @@ def api() -> None:
 
 def worker(
     pool: Annotated[
-        list[str],
-        typer.Option(metavar="POOLS", help="What it serves, with commas or given again: " + ", ".join(Pool) + "."),
-    ] = ["orchestrate,io,cpu"],  # noqa: B006  # typer copies it
+        list[str] | None,
+        typer.Option(
+            metavar="POOLS",
+            help="What it serves, with commas or given again: " + ", ".join(Pool) + ". "
+            "By default orchestrate,io,cpu; of an API elsewhere cpu.",
+        ),
+    ] = None,
+    api: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Work for this API, and reach nothing but it. Also VLOG_WORKER_API_URL."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="What `vlog workers register` printed there. Also VLOG_WORKER_API_KEY."),
+    ] = None,
 ) -> None:
     """Run one worker process."""
-    become("workers", "--pool", ",".join(parse_pools(",".join(pool))))
+    # Not as arguments: whoever lists processes would read the key.
+    os.environ.update({name: text for name, text in ((_API, api), (_KEY, key)) if text})
+    settings = load_settings()
+    if settings.worker_api_url and not settings.worker_api_key:
+        raise CliError(
+            "A worker of an API elsewhere needs a key.", mend="there, `vlog workers register NAME` prints one"
+        )
+    become("workers", *(["--pool", ",".join(parse_pools(",".join(pool)))] if pool else []))
 
 
 def migrate() -> None:

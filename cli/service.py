@@ -23,7 +23,7 @@ class Interrupted(Exception):
 
 
 def up(
-    workers: Annotated[int, typer.Option(min=1, max=64, help="How many worker processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="How many worker processes; 0: they run elsewhere.")] = 1,
 ) -> None:
     """Run everything in one terminal: Postgres, Temporal, the API and workers. Ctrl-C stops it."""
     settings = load_settings()

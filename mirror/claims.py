@@ -13,6 +13,16 @@ DEFAULT_HEARTBEAT_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
+class WorkerIdentity:
+    """Who records. `slots` says per task queue how many steps it takes at once."""
+
+    worker_id: str
+    worker_name: str = ""
+    # Queues that count for busy or idle: the encoders'. Empty: any held step makes it busy, as documented.
+    slots: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class StepClaim:
     """One attempt of one step. (job, step key, generation, attempt) is its fence."""
 
@@ -32,6 +42,7 @@ class StepClaim:
     scheduled_at: datetime | None = None
     heartbeat_timeout_s: float = DEFAULT_HEARTBEAT_TIMEOUT_S
     workflow_id: str = ""
+    held_by: WorkerIdentity | None = None  # where one process records for several workers; else its own
 
     @property
     def is_last(self) -> bool:
@@ -41,16 +52,6 @@ class StepClaim:
     @property
     def fence(self) -> tuple[int, str, int, int]:
         return (self.job_id, self.step_key, self.generation, self.attempt)
-
-
-@dataclass(frozen=True)
-class WorkerIdentity:
-    """Who records. `slots` says per task queue how many steps it takes at once."""
-
-    worker_id: str
-    worker_name: str = ""
-    # Queues that count for busy or idle: the encoders'. Empty: any held step makes it busy, as documented.
-    slots: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,9 @@ async def keys_like(s: AnySession, prefix: str) -> list[StoredKey]:
             func.coalesce(WorkerApiKey.expires_at <= func.now(), False).label("has_expired"),
             func.coalesce(WorkerApiKey.last_used_at <= used_before(), True).label("used_long_ago"),
             Worker.worker_id,
+            Worker.worker_name,
+            (Worker.status == WorkerStatus.DISABLED).label("is_disabled"),
+            Worker.capabilities["slots"].label("slots"),
         )
         .join(Worker, Worker.id == WorkerApiKey.worker_id)
         .where(WorkerApiKey.key_prefix == prefix)

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 WRITE_TIMEOUT_S = 10.0
 BACKOFF_S = (0.5, 5.0)
 CLOSE_S = 5.0
+SETTLE_S = 2.0
+LOOK_S = 0.02
 TRIES_OF_BAD_NEWS = 3  # news that Postgres refuses as such would otherwise be sent for ever
 MOST_REMEMBERED = 5000
 
@@ -38,9 +40,12 @@ Fence = tuple[int, str, int, int]
 
 
 class StepRecorder:
-    """One per worker process. Its calls never fail and never wait; any thread may make them."""
+    """One per process. Its calls never fail and never wait; any thread may make them.
 
-    def __init__(self, database: Database, worker: WorkerIdentity, *, claim_s: float | None = None) -> None:
+    A worker's records for that worker; the API's for whoever holds each claim (`StepClaim.held_by`).
+    """
+
+    def __init__(self, database: Database, worker: WorkerIdentity | None, *, claim_s: float | None = None) -> None:
         self._database = database
         self._worker = worker
         self._claim_s = claim_s  # VLOG_WORKER_CLAIM_DURATION_MINUTES, when set
@@ -101,7 +106,19 @@ class StepRecorder:
     @property
     def status(self) -> WorkerStatus:
         """Tell whether this worker has a free slot, for its own heartbeat."""
-        return self._load().status
+        assert self._worker is not None
+        return self._load(self._worker).status
+
+    async def settled(self, worker_id: str, timeout_s: float = SETTLE_S) -> None:
+        """Wait until a worker's steps that have ended are written, if Postgres takes them in time.
+
+        What is written later would tell that the worker lives: one that leaves is to be seen to have left.
+        """
+        for _ in range(round(timeout_s / LOOK_S)):
+            ended = (entry.claim for entry in self._entries.values() if entry.end is not None)
+            if not any(self._holder(claim).worker_id == worker_id for claim in ended):
+                return
+            await asyncio.sleep(LOOK_S)
 
     # --- the flusher --------------------------------------------------------------------------------------------
 
@@ -170,7 +187,8 @@ class StepRecorder:
         )
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S), self._database.write() as session:
-                accepted = await record_step(session, news, self._worker, self._load())
+                worker = self._holder(entry.claim)
+                accepted = await record_step(session, news, worker, self._load(worker))
         except Exception as error:
             if _is_refusal(error):
                 return self._refused(fence, entry, error)
@@ -230,10 +248,19 @@ class StepRecorder:
         ended = (fence for fence, entry in self._entries.items() if entry.end is not None)
         self._entries.pop(next(ended, next(iter(self._entries))), None)
 
-    def _load(self) -> WorkerLoad:
-        """Say what this worker holds now: busy when no slot is free, with the newest job."""
-        held = [entry.claim for entry in list(self._entries.values()) if entry.end is None]
-        slots = self._worker.slots
+    def _holder(self, claim: StepClaim) -> WorkerIdentity:
+        worker = claim.held_by or self._worker
+        assert worker is not None  # a recorder of nobody's is only given claims that say whose they are
+        return worker
+
+    def _load(self, worker: WorkerIdentity) -> WorkerLoad:
+        """Say what a worker holds now: busy when no slot is free, with the newest job."""
+        held = [
+            entry.claim
+            for entry in list(self._entries.values())
+            if entry.end is None and self._holder(entry.claim).worker_id == worker.worker_id
+        ]
+        slots = worker.slots
         busy = bool(held)
         if slots:
             busy = all(

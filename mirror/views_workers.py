@@ -68,3 +68,6 @@ class StoredKey(View):
     has_expired: bool
     used_long_ago: bool  # or never
     worker_id: str
+    worker_name: str | None
+    is_disabled: bool
+    slots: Any  # its own word, whatever that is

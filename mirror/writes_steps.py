@@ -7,7 +7,7 @@ changes on a job that has ended.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
@@ -315,6 +315,6 @@ async def _record_worker(s: WriteSession, worker: WorkerIdentity, load: WorkerLo
     await s.flush()
     # The job may have been deleted since: the subquery then gives NULL instead of a broken reference.
     job_id = select(Job.id).where(Job.id == load.current_job_id).scalar_subquery()
-    word = await take_word(s, worker.worker_id, load.status, {"current_job_id": job_id})
+    word = await take_word(s, worker.worker_id, load.status, {"current_job_id": job_id, "asked_at": func.now()})
     if word is not None and word.changed:
         await notify(s, TOPIC_WORKERS, worker.worker_id)

@@ -126,6 +126,15 @@ async def take_word(s: WriteSession, worker_id: str, status: WorkerStatus, chang
     return Word(changed, row.status, row.revoked_at, row.current_job_id, row.last_heartbeat)
 
 
+async def worker_asks(s: WriteSession, worker_id: str) -> None:
+    """Note that a worker asks for work, which is a sign of life too; its slots are then counted on."""
+    await s.execute(
+        update(Worker)
+        .where(Worker.worker_id == worker_id)
+        .values(asked_at=func.clock_timestamp(), last_heartbeat=func.clock_timestamp())
+    )
+
+
 async def worker_gone(s: WriteSession, worker_id: str) -> None:
     """Note that a worker left on purpose."""
     gone = await s.execute(

@@ -42,7 +42,7 @@ def resolve(settings: Settings) -> Joined:
         api_url=run.api_url if run else None,
         temporal_ui_url=settings.temporal_ui_url
         or (run.temporal_ui_url if run and not settings.temporal_address else None),
-        sealing_key=run.sealing_key if run else None,
+        sealing_key=_sealing_key(settings, run),
         embedded_temporal=bool(run and run.temporal_ui_url and not settings.temporal_address),
     )
 
@@ -67,6 +67,12 @@ def _namespace(settings: Settings, run: RunFile | None) -> str:
     if settings.temporal_namespace:
         return settings.temporal_namespace
     return run.temporal_namespace if run and not settings.temporal_address else ""
+
+
+def _sealing_key(settings: Settings, run: RunFile | None) -> str | None:
+    if settings.sealing_key is not None:
+        return settings.sealing_key.get_secret_value()
+    return run.sealing_key if run else None
 
 
 def _of(run: RunFile | None) -> RunFile:

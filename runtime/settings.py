@@ -50,12 +50,21 @@ def _long_enough(seconds: float) -> float:
     return seconds
 
 
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("an API is written like https://vlog.example.org.")
+    return url.rstrip("/")
+
+
 Home = Annotated[Path, AfterValidator(_absolute)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Slots = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 Minutes = Annotated[float, Field(gt=0)]
 Memory = Annotated[ByteSize, Field(ge=64 * 1024**2)]  # less would not even start ffmpeg
+ApiUrl = Annotated[str, AfterValidator(_address)]
+SealingKey = Annotated[SecretStr, Field(min_length=16)]
 # Temporal joins name and version with a dot.
 DeploymentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 StorageUrl = Annotated[str, AfterValidator(_known_storage)]
@@ -102,6 +111,7 @@ class Settings(BaseSettings):
     # Who may command.
     admin_secret: SecretStr | None = None
     worker_admin_secret: SecretStr | None = None  # registration; falls back to admin_secret
+    sealing_key: SealingKey | None = None  # of remote workers' claims; unset, that of the running service
 
     # How videos are made.
     preset: Preset = "medium"
@@ -128,6 +138,8 @@ class Settings(BaseSettings):
     # What a worker may spend.
     worker_name: str | None = None
     machine_workers: Slots = 1  # that share what the machine has
+    worker_api_url: ApiUrl | None = None  # of a worker that reaches nothing else
+    worker_api_key: SecretStr | None = None
     cpu_slots: Slots | None = None
     gpu_slots: Slots | None = None
     io_slots: Slots = 4

@@ -2,7 +2,7 @@
 
 import re
 
-_ALL_SECRET = frozenset({"admin_secret", "worker_admin_secret"})
+_ALL_SECRET = frozenset({"admin_secret", "worker_admin_secret", "sealing_key", "worker_api_key"})
 # Slack's and Discord's webhook addresses are passwords: whoever has one can post.
 _PATH_SECRET = frozenset({"alert_webhook_url"})
 _PASSWORD = re.compile(r"(?<=//)([^/@:]*):([^/@]*)@")

@@ -1,4 +1,4 @@
-"""`python -m workers --pool cpu,io`: one worker process."""
+"""`python -m workers --pool cpu,io`: one worker process, local or, with VLOG_WORKER_API_URL, remote."""
 
 import argparse
 import asyncio
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import structlog
 
 from contracts.errors import VlogError
+from contracts.gateway import REMOTE_POOLS
 from contracts.queues import Pool
 from mirror.sessions import SchemaNotReady
 from runtime.exiting import exit_now
@@ -15,10 +16,12 @@ from runtime.logs import configure_logs
 from runtime.names import SettingsError
 from runtime.settings import load_settings
 from workers.main import serve
+from workers.remote import serve_remote
 
 log = structlog.get_logger("worker")
 
 DEFAULT_POOLS = "orchestrate,io,cpu"
+DEFAULT_REMOTE_POOLS = REMOTE_POOLS[0].value
 
 
 def pools_from(texts: Sequence[str]) -> tuple[Pool, ...]:
@@ -35,17 +38,18 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     try:
-        pools = pools_from(arguments.pool or [DEFAULT_POOLS])
-    except ValueError as error:
-        parser.error(str(error))
-    try:
         settings = load_settings()
     except SettingsError as error:
         raise SystemExit(str(error)) from None
+    remote = settings.worker_api_url is not None
+    try:
+        pools = pools_from(arguments.pool or [DEFAULT_REMOTE_POOLS if remote else DEFAULT_POOLS])
+    except ValueError as error:
+        parser.error(str(error))
     configure_logs(settings, "worker")
     code = 0
     try:
-        asyncio.run(serve(settings, pools))
+        asyncio.run(serve_remote(settings, pools) if remote else serve(settings, pools))
     except (NotRunning, SchemaNotReady, SettingsError, VlogError) as error:
         log.error("not_started", reason=str(error))
         code = 1

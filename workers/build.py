@@ -72,15 +72,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
     limits = limits_of(settings)
     match pool:
         case Pool.CPU | Pool.GPU:
-            pictures = PictureSteps(store, tools, limits)
-            return (
-                TranscodeSteps(
-                    store, tools, stall_s=settings.stall_seconds, limits=limits, gpu=parts.gpu
-                ).transcode_span,
-                AudioSteps(store, tools, stall_s=settings.stall_seconds, limits=limits).encode_audio,
-                pictures.thumbnail,
-                pictures.storyboard,
-            )
+            return encoding_steps(settings, store, tools, parts.gpu)
         case Pool.IO:
             options = PlanOptions(
                 ladder=settings.ladder,
@@ -116,6 +108,18 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
             )
         case Pool.ANALYSIS:
             return ()
+
+
+def encoding_steps(settings: Settings, store: Store, tools: Toolbox, gpu: Gpu) -> Sequence[Callable[..., Any]]:
+    """Name the steps of the encoders' pools. They need storage and ffmpeg only: remote workers run them too."""
+    limits = limits_of(settings)
+    pictures = PictureSteps(store, tools, limits)
+    return (
+        TranscodeSteps(store, tools, stall_s=settings.stall_seconds, limits=limits, gpu=gpu).transcode_span,
+        AudioSteps(store, tools, stall_s=settings.stall_seconds, limits=limits).encode_audio,
+        pictures.thumbnail,
+        pictures.storyboard,
+    )
 
 
 def limits_of(settings: Settings) -> Limits:

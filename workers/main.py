@@ -24,8 +24,9 @@ from runtime.settings import Settings
 from runtime.temporal import connect, ensure_search_attributes, whereabouts
 from storage.opening import open_store
 from workers.build import Parts, build_worker
+from workers.describing import about
 from workers.gate import Gate
-from workers.gpu import capabilities, look_for_gpu
+from workers.gpu import look_for_gpu
 from workers.machine import this_machine
 from workers.naming import name_for
 from workers.quarantine import Quarantine
@@ -87,14 +88,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         worker_id=identity.worker_id,
         worker_name=identity.worker_name,
         worker_type=WorkerType.LOCAL,
-        capabilities={
-            "pools": [pool.value for pool in pools],
-            "slots": {pool.value: room for pool, room in slots.items()},
-            "cores": machine.cores,
-            "memory_bytes": machine.memory_bytes,
-            "ffmpeg": [{"version": tool.version, "build": tool.build, "origin": tool.origin} for tool in tools.tools],
-            **capabilities(gpu),
-        },
+        capabilities=about(slots, machine, tools, gpu),
         version=parts.version,
     )
     recording = asyncio.create_task(recorder.run())

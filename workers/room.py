@@ -140,11 +140,14 @@ class Lane(CustomSlotSupplier):
     def is_open(self) -> bool:
         return (
             not self._asking
-            and len(self._running) < self._slots
+            and self.has_room
             and len(self._running) == len(self._weights)  # one that has come and is not weighed yet comes first
-            and sum(self._weights) < self._slots
             and not self._room.is_waited_for()
         )
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._running) < self._slots and sum(self._weights) < self._slots
 
     def look(self) -> None:
         """Look again whether there is room."""

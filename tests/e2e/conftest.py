@@ -20,6 +20,7 @@ DASHBOARD = """
 
 SERVICES = (
     "two_workers",
+    "remote_service",
     "gpu_service",
     "lone_service",
     "gated_service",

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 from sqlalchemy import text
 from temporalio.client import Client
 
@@ -25,6 +26,7 @@ from runtime.settings import Settings
 from runtime.temporal import connect
 from storage.local import LocalStore
 
+ENDS_POLLS = "frontend.enableCancelWorkerPollsOnShutdown=true"  # as the embedded one has it
 NOWHERE = "127.0.0.1:1"  # a Temporal that is away: nobody listens there
 
 
@@ -46,7 +48,7 @@ class TemporalServer:
         with_us = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
         argv = [temporal_binary(), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "error"]
         self._process = subprocess.Popen(
-            [*with_us, *argv, "--port", str(self.port), *self._arguments],
+            [*with_us, *argv, "--port", str(self.port), "--dynamic-config-value", ENDS_POLLS, *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -75,6 +77,7 @@ class Api:
     database: Database
     temporal: Client
     root: Path  # of the storage
+    app: FastAPI
 
     @property
     def port(self) -> int:
@@ -112,6 +115,7 @@ async def serving(
     temporal_address: str = NOWHERE,
     temporal_ui_url: str | None = None,
     store: Any = None,  # a Store; none: the folder `root`
+    sealing_key: str | None = None,
     **settings: Any,
 ) -> AsyncIterator[Api]:
     """Serve the app in this event loop, behind the same server as in production."""
@@ -122,7 +126,14 @@ async def serving(
     temporal = await connect(Joined(database_url, temporal_address, "default", root.as_uri()), lazy=True)
     root.mkdir(parents=True, exist_ok=True)
     chosen = Settings(home=root.parent / "home", **settings)
-    app = create_app(chosen, database, store or LocalStore(root), temporal, temporal_ui_url=temporal_ui_url)
+    app = create_app(
+        chosen,
+        database,
+        store or LocalStore(root),
+        temporal,
+        temporal_ui_url=temporal_ui_url,
+        sealing_key=sealing_key,
+    )
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
@@ -133,7 +144,7 @@ async def serving(
             await asyncio.sleep(0.01)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as http:
-            yield Api(url, http, database, temporal, root)
+            yield Api(url, http, database, temporal, root, app)
     finally:
         server.should_exit = True
         await running

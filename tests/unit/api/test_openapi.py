@@ -54,6 +54,14 @@ async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> Non
         ("delete", "/api/session"),
         ("post", "/api/worker/register"),
         ("post", "/api/worker/heartbeat"),
+        ("post", "/api/worker/claim"),
+        ("post", "/api/worker/progress"),
+        ("post", "/api/worker/complete"),
+        ("post", "/api/worker/fail"),
+        ("get", "/api/worker/source/{key}"),
+        ("get", "/api/worker/output/{key}"),
+        ("put", "/api/worker/output/{key}"),
+        ("delete", "/api/worker/output/{key}"),
         ("get", "/api/workers"),
         ("get", "/api/workers/{worker_id}"),
         ("delete", "/api/workers/{worker_id}"),
@@ -93,6 +101,7 @@ async def test_every_example_fits_its_model() -> None:
     from api import (
         schemas,
         schemas_events,
+        schemas_gateway,
         schemas_jobs,
         schemas_queues,
         schemas_report,
@@ -102,12 +111,21 @@ async def test_every_example_fits_its_model() -> None:
         schemas_workers,
     )
 
+    modules = (
+        schemas,
+        schemas_events,
+        schemas_gateway,
+        schemas_jobs,
+        schemas_queues,
+        schemas_report,
+        schemas_session,
+        schemas_sharing,
+        schemas_webhooks,
+        schemas_workers,
+    )
     models = [
         model
-        for module in (
-            *(schemas, schemas_events, schemas_jobs, schemas_queues, schemas_report, schemas_session),
-            *(schemas_sharing, schemas_webhooks, schemas_workers),
-        )
+        for module in modules
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, schemas.Answer) and model is not schemas.Answer
     ]

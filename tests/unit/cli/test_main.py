@@ -15,6 +15,7 @@ from cli.answers import Created, Progress
 from cli.demo import local_master, workflow_address
 from cli.terminal import CliError, bytes_text, seconds_text
 from runtime.joining import Joined
+from runtime.settings import load_settings
 from tests.unit.cli.fake_api import progress
 
 run = CliRunner()
@@ -39,6 +40,7 @@ def executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
         (["api"], ["api"]),
         (["migrate"], ["workers.migrate"]),
         (["doctor", "--json"], ["workers.doctor", "--json"]),
+        (["worker"], ["workers"]),
         (["worker", "--pool", "cpu, io,cpu"], ["workers", "--pool", "cpu,io"]),
         (["worker", "--pool", "cpu,io", "--pool", "gpu"], ["workers", "--pool", "cpu,io,gpu"]),
     ],
@@ -48,6 +50,21 @@ def test_long_running_parts_become_their_own_module(
 ) -> None:
     assert run.invoke(main.app, words).exit_code == 0
     assert executed == [[sys.executable, "-P", "-m", *module]]
+
+
+def test_a_remote_workers_key_is_not_among_the_arguments_that_everybody_sees(
+    executed: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VLOG_WORKER_API_URL", "VLOG_WORKER_API_KEY"):
+        monkeypatch.setenv(name, "")  # to be put back
+    words = ["worker", "--api", "https://vlog.example.org/", "--key", "very-secret"]
+    assert run.invoke(main.app, words).exit_code == 0
+    assert executed == [[sys.executable, "-P", "-m", "workers"]]
+    assert load_settings().worker_api_url == "https://vlog.example.org"
+    assert os.environ["VLOG_WORKER_API_KEY"] == "very-secret"
+    monkeypatch.setenv("VLOG_WORKER_API_KEY", "")
+    refused = run.invoke(main.app, ["worker", "--api", "https://vlog.example.org"])
+    assert isinstance(refused.exception, CliError) and "key" in refused.exception.sentence
 
 
 def test_an_unknown_pool_names_the_known_ones() -> None:

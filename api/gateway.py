@@ -1,0 +1,306 @@
+"""The way between workers that reach only this API and Temporal: its task calls, one for one (decision 0015).
+
+Nothing is remembered here but what was heard a moment ago. Any API process answers any call about any claim.
+"""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from datetime import UTC, timedelta
+from typing import Any, TypeVar
+
+import structlog
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue as QueueName
+from temporalio.api.workflowservice.v1 import (
+    PollActivityTaskQueueRequest,
+    PollActivityTaskQueueResponse,
+    RecordActivityTaskHeartbeatRequest,
+    RespondActivityTaskCanceledRequest,
+    RespondActivityTaskCompletedRequest,
+    RespondActivityTaskFailedRequest,
+    ShutdownWorkerRequest,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from api.claims import Held, folders_of, source_of
+from api.errors import ApiError, temporal_away
+from api.step_failures import as_error, as_failure, drained
+from contracts.gateway import REMOTE_STEPS
+from contracts.message import Message
+from contracts.queues import TaskQueue
+from contracts.steps import StepFailure, StepProgress, StepRequest
+from media.weights import need_of
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+RPC_S = timedelta(seconds=10)
+ENDING_S = 1.5  # less than the server gives its open requests when it stops
+ALIVE_S = 5.0  # a claim that was alive so long ago is taken to be
+MOST_ALIVE = 10_000
+GIVE_BACK_TRIES = 5
+
+# A poll that found nothing in time, as an older server or a proxy may say it.
+_NOTHING = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
+
+
+class Gateway:
+    """One per API process."""
+
+    def __init__(self, temporal: Client) -> None:
+        self._temporal = temporal
+        self._stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._alive: OrderedDict[bytes, float] = OrderedDict()
+
+    def close(self) -> None:
+        """Answer everybody who waits for work; what was on its way to them goes back."""
+        self._stopping.set()
+
+    async def closed(self) -> None:
+        """Wait until what was on its way has gone back."""
+        self.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=ENDING_S)
+
+    # --- claim --------------------------------------------------------------------------------------------------
+
+    async def claim(
+        self, queue: TaskQueue, worker: str, wait_s: float, hung_up: Callable[[], Awaitable[None]]
+    ) -> tuple[Held, StepRequest] | None:
+        """Wait for a step; None when there was none, when the caller has hung up, or when this process stops."""
+        left = asyncio.Event()
+        # A task of its own: when the caller's is cancelled, what Temporal has given out must still go back.
+        taking = self._keep(self._take(queue, worker, wait_s, left))
+        watching = asyncio.create_task(_when(hung_up, left))
+        handed_over = False
+        try:
+            taken = await asyncio.shield(taking)
+            handed_over = not left.is_set()
+            return taken if handed_over else None
+        finally:
+            left.set()
+            watching.cancel()
+            if not handed_over:  # it hung up, even at the very last moment
+                self._keep(self._take_back(taking))
+
+    async def _take_back(self, taking: "asyncio.Task[tuple[Held, StepRequest] | None]") -> None:
+        with contextlib.suppress(ApiError, RPCError):
+            taken = await taking
+            if taken is not None:
+                await self._give_back(taken[0].token, taken[0].attempt, taken[0].step_key)
+
+    async def _take(
+        self, queue: TaskQueue, worker: str, wait_s: float, left: asyncio.Event
+    ) -> tuple[Held, StepRequest] | None:
+        # Its own for every poll: after it was shut down a key gets no answers but empty ones, at once.
+        instance = f"{worker}/{uuid.uuid4().hex}"
+        polling = self._keep(self._poll(queue, worker, instance, wait_s))
+        gone = [asyncio.create_task(event.wait()) for event in (left, self._stopping)]
+        try:
+            await asyncio.wait([polling, *gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiting in gone:
+                waiting.cancel()
+        if not polling.done():
+            # Not cancelled: that loses what Temporal sends at that moment. Told to end, the poll ends by itself.
+            await self._end_poll(queue, worker, instance)
+            await asyncio.wait([polling], timeout=None if not self._stopping.is_set() else ENDING_S)
+            if not polling.done():
+                return None
+        task = polling.result()
+        if task is None:
+            return None
+        if left.is_set() or self._stopping.is_set():
+            await self._give_back(task.task_token, task.attempt, task.activity_id)
+            return None
+        return await self._read(queue, task)
+
+    async def _poll(
+        self, queue: TaskQueue, worker: str, instance: str, wait_s: float
+    ) -> PollActivityTaskQueueResponse | None:
+        request = PollActivityTaskQueueRequest(
+            namespace=self._temporal.namespace,
+            identity=worker,
+            worker_instance_key=instance,
+            task_queue=QueueName(name=queue),
+        )
+        try:
+            with _connecting():
+                task = await self._temporal.workflow_service.poll_activity_task_queue(
+                    request, timeout=timedelta(seconds=wait_s)
+                )
+        except RPCError as error:
+            if error.status in _NOTHING:
+                return None
+            raise
+        return task if task.task_token else None
+
+    async def _end_poll(self, queue: TaskQueue, worker: str, instance: str) -> None:
+        request = ShutdownWorkerRequest(
+            namespace=self._temporal.namespace,
+            identity=worker,
+            worker_instance_key=instance,
+            task_queue=queue,
+            task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
+            reason="nobody waits for the answer any more",
+        )
+        with contextlib.suppress(RPCError, RuntimeError):  # then it ends when its time is over
+            await self._temporal.workflow_service.shutdown_worker(request, timeout=RPC_S)
+
+    async def _give_back(self, token: bytes, attempt: int, step: str) -> None:
+        """Let the workflow schedule a step anew that reached nobody; no attempt is counted."""
+        for tried in range(GIVE_BACK_TRIES):
+            try:
+                await self._fail(token, drained(attempt))
+                log.info("step_given_back", step=step)
+                return
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    return
+                await asyncio.sleep(0.2 * 2**tried)
+        log.warning("step_not_given_back", step=step)
+
+    async def _read(self, queue: TaskQueue, task: PollActivityTaskQueueResponse) -> tuple[Held, StepRequest] | None:
+        """Read what is asked; what only newer code understands goes back to the queue, for who does."""
+        known = REMOTE_STEPS.get(task.activity_type.name)
+        if known is None:
+            log.error("step_unknown", step=task.activity_type.name)
+            await self._fail(task.task_token, as_failure("INTERNAL_TRANSIENT", "The step is not known here."))
+            return None
+        [request] = await self._temporal.data_converter.decode(task.input.payloads, [known.request])
+        held = Held(
+            token=task.task_token,
+            activity=task.activity_type.name,
+            job_id=request.job_id,
+            video_id=request.video_id,
+            step=request.step,
+            step_key=request.step_key,
+            generation=request.generation,
+            attempt=task.attempt,
+            started_at=task.started_time.ToDatetime(UTC),
+            scheduled_at=task.current_attempt_scheduled_time.ToDatetime(UTC),
+            qualities=request.step_qualities,
+            span=request.step_span,
+            tries_before=request.tries_before,
+            max_attempts=task.retry_policy.maximum_attempts,
+            gives_up_on=tuple(task.retry_policy.non_retryable_error_types),
+            queue=queue,
+            slots=need_of(request).slots,
+            heartbeat_timeout_s=task.heartbeat_timeout.ToTimedelta().total_seconds(),
+            workflow_id=task.workflow_execution.workflow_id,
+            source_key=source_of(request),
+            folders=folders_of(request),
+        )
+        self._heard_of(held)
+        return held, request
+
+    # --- while it is held ---------------------------------------------------------------------------------------
+
+    async def beat(self, held: Held, worker: str, progress: StepProgress | None) -> bool:
+        """Hold a claim for another heartbeat timeout; True when the step is to be stopped."""
+        details = await self._temporal.data_converter.encode_wrapper([progress] if progress else [])
+        with _claim_errors():
+            answer = await self._temporal.workflow_service.record_activity_task_heartbeat(
+                RecordActivityTaskHeartbeatRequest(
+                    namespace=self._temporal.namespace, task_token=held.token, details=details, identity=worker
+                ),
+                timeout=RPC_S,
+            )
+        self._heard_of(held)
+        return answer.cancel_requested
+
+    async def insist(self, held: Held, worker: str) -> None:
+        """Raise 409 unless the claim lives; who reads and writes is alive, so that it holds the claim as well."""
+        lately_s = min(ALIVE_S, held.heartbeat_timeout_s / 3)
+        if time.monotonic() - self._alive.get(held.token, -lately_s) >= lately_s:
+            await self.beat(held, worker, None)
+
+    # --- its end ------------------------------------------------------------------------------------------------
+
+    async def complete(self, held: Held, worker: str, result: Message) -> None:
+        payloads = await self._temporal.data_converter.encode_wrapper([result])
+        with _claim_errors():
+            await self._temporal.workflow_service.respond_activity_task_completed(
+                RespondActivityTaskCompletedRequest(
+                    namespace=self._temporal.namespace, task_token=held.token, result=payloads, identity=worker
+                ),
+                timeout=RPC_S,
+            )
+        self._alive.pop(held.token, None)
+
+    async def fail(self, held: Held, worker: str, failure: StepFailure, retry_delay_s: float | None) -> None:
+        with _claim_errors():
+            await self._fail(held.token, failure, worker, retry_delay_s)
+        self._alive.pop(held.token, None)
+
+    async def cancelled(self, held: Held, worker: str) -> None:
+        with _claim_errors():
+            await self._temporal.workflow_service.respond_activity_task_canceled(
+                RespondActivityTaskCanceledRequest(
+                    namespace=self._temporal.namespace, task_token=held.token, identity=worker
+                ),
+                timeout=RPC_S,
+            )
+        self._alive.pop(held.token, None)
+
+    async def _fail(
+        self, token: bytes, failure: StepFailure, worker: str = "", retry_delay_s: float | None = None
+    ) -> None:
+        request = RespondActivityTaskFailedRequest(
+            namespace=self._temporal.namespace, task_token=token, identity=worker or self._temporal.identity
+        )
+        await self._temporal.data_converter.encode_failure(as_error(failure, retry_delay_s), request.failure)
+        await self._temporal.workflow_service.respond_activity_task_failed(request, timeout=RPC_S)
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def _heard_of(self, held: Held) -> None:
+        self._alive[held.token] = time.monotonic()
+        self._alive.move_to_end(held.token)
+        while len(self._alive) > MOST_ALIVE:
+            self._alive.popitem(last=False)
+
+    def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def _when(happens: Callable[[], Awaitable[None]], event: asyncio.Event) -> None:
+    await happens()
+    event.set()
+
+
+@contextmanager
+def _connecting() -> Iterator[None]:
+    """Tell a Temporal that was never reached from a fault of ours: the SDK says it with a plain RuntimeError."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, RPCError) or "connect" not in str(error):
+            raise
+        raise temporal_away() from error
+
+
+@contextmanager
+def _claim_errors() -> Iterator[None]:
+    """Say in HTTP's words what Temporal says of a claim."""
+    try:
+        with _connecting():
+            yield
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            sentence = "The claim is gone: it ended, ran out, or its job did. Whoever has the step now goes on with it."
+            raise ApiError(409, "CLAIM_EXPIRED", sentence) from error
+        if error.status is RPCStatusCode.INVALID_ARGUMENT:
+            raise ApiError(400, "CLAIM_REFUSED", "Temporal does not take this of this step.") from error
+        raise  # it is away: api/errors.py

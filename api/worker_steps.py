@@ -1,0 +1,168 @@
+"""/api/worker/claim, progress, complete, fail: steps for workers that reach only this API."""
+
+from typing import cast
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from api.bodies import small_json
+from api.claims import Held, Seal, checked_progress, checked_result
+from api.errors import ApiError
+from api.gateway import Gateway
+from api.openapi import errors, json_body, like
+from api.parts import Here
+from api.schemas_gateway import (
+    ClaimAsked,
+    Claimed,
+    CompleteTold,
+    FailTold,
+    ProgressHeard,
+    ProgressTold,
+    StepEnded,
+)
+from api.step_failures import as_failure
+from api.worker_auth import ByKey, Caller, Welcome
+from contracts.errors import FailureKind
+from contracts.gateway import CANCELLED, PROGRESS_EVERY_S
+from contracts.queues import Pool, TaskQueue
+from contracts.states import StepOutcome
+from mirror import writes_workers
+from mirror.recorder import StepRecorder
+
+log = structlog.get_logger(__name__)
+
+router = APIRouter(prefix="/api/worker", tags=["workers"])
+
+BY_KEY = like(401, "The key is missing, unknown, expired or revoked", "WORKER_KEY_INVALID", "This key is nobody's.")
+NOT_YOURS = like(403, "Another worker's claim, or a disabled worker", "CLAIM_NOT_YOURS", "This is no claim of …")
+GONE = like(409, "It ended, or ran out", "CLAIM_EXPIRED", "The claim is gone: it ended, ran out, or its job did. …")
+_TOO_LARGE = like(413, "The body is too large", "REQUEST_TOO_LARGE", "This takes at most 65536 bytes of JSON.")
+_REFUSED = like(400, "Not now: a cancel that nobody asked for", "CLAIM_REFUSED", "Temporal does not take this of …")
+_USUAL = BY_KEY | NOT_YOURS | _TOO_LARGE | errors(408, 421, 422, 503)
+
+
+def gateway_of(request: Request) -> Gateway:
+    return cast(Gateway, request.app.state.gateway)
+
+
+def opened(request: Request, claim: str, caller: Caller) -> Held:
+    """Open a claim that a worker sent; one that is not its own is a 403."""
+    return cast(Seal, request.app.state.seal).open(claim, caller.worker_id)
+
+
+@router.post(
+    "/claim",
+    summary="Ask for a step",
+    response_model=Claimed,
+    responses={204: {"description": "Nothing to do just now: ask again"}, **_USUAL},
+    openapi_extra=json_body(ClaimAsked),
+)
+async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Response:
+    """Wait for a step of one pool and take it. Whoever hangs up while waiting is given none, and costs no attempt.
+
+    The claim lasts for `heartbeat_timeout_s` after each `progress`. The source is read from `/api/worker/source/…`,
+    what is made is put to `/api/worker/output/…`, each with the claim in `X-Worker-Claim`.
+    """
+    asked = await small_json(request, ClaimAsked)
+    async with here.database.write() as session:
+        await writes_workers.worker_asks(session, caller.worker_id)
+
+    async def hung_up() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    queue = Pool(asked.pool).queue
+    taken = await gateway_of(request).claim(queue, caller.name, asked.wait_s, hung_up)
+    if taken is None:
+        return Response(status_code=204)
+    held, step = taken
+    recorder_of(request).started(held.claim_by(caller.identity))
+    log.info("step_claimed", worker_id=caller.worker_id, job_id=held.job_id, step=held.step_key, attempt=held.attempt)
+    seal: Seal = request.app.state.seal
+    same = {name: getattr(held, name) for name in Claimed.model_fields if name in Held.model_fields}
+    return Claimed(
+        **same,
+        claim=seal.close(held, caller.worker_id),
+        progress_every_s=min(PROGRESS_EVERY_S, held.heartbeat_timeout_s / 3),
+        request=step.model_dump(mode="json"),
+    )
+
+
+@router.post(
+    "/progress",
+    summary="Tell how far a step is",
+    responses=_USUAL | GONE,
+    openapi_extra=json_body(ProgressTold),
+)
+async def progress(request: Request, here: Here, caller: Welcome) -> ProgressHeard:
+    """Hold the claim, tell how far it is, and hear whether to stop."""
+    told = await small_json(request, ProgressTold)
+    held = opened(request, told.claim, caller)
+    sane = checked_progress(held, told.progress) if told.progress else None
+    stop = await gateway_of(request).beat(held, caller.name, sane)
+    recorder_of(request).beat(held.claim_by(caller.identity), sane)
+    return ProgressHeard(cancel_requested=stop, claim_expires_in_s=held.heartbeat_timeout_s)
+
+
+@router.post(
+    "/complete",
+    summary="Finish a step",
+    responses=_USUAL | GONE,
+    openapi_extra=json_body(CompleteTold),
+)
+async def complete(request: Request, here: Here, caller: ByKey) -> StepEnded:
+    """Hand in what a step gives. Said twice it is 409: a worker whose answer was lost has nothing more to do."""
+    told = await small_json(request, CompleteTold)
+    held = opened(request, told.claim, caller)
+    try:
+        result = checked_result(held, told.result)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
+    except ValueError as error:
+        raise ApiError(422, "INVALID_RESULT", str(error)) from error
+    await gateway_of(request).complete(held, caller.name, result)
+    recorder_of(request).ended(held.claim_by(caller.identity), StepOutcome.COMPLETED)
+    return _ended(held)
+
+
+@router.post(
+    "/fail",
+    summary="Give a step up, or back",
+    responses=_USUAL | GONE | _REFUSED,
+    openapi_extra=json_body(FailTold),
+)
+async def fail(request: Request, here: Here, caller: ByKey) -> StepEnded:
+    """Say why a step ended without a result. A disabled worker may: it is how it hands back what it has."""
+    told = await small_json(request, FailTold)
+    held = opened(request, told.claim, caller)
+    mine = held.claim_by(caller.identity)
+    gateway, recorder = gateway_of(request), recorder_of(request)
+    if told.code == CANCELLED:
+        await gateway.cancelled(held, caller.name)
+        recorder.ended(mine, StepOutcome.PARTIAL)  # a pause or a cancel: which of the two the job's end tells
+        return _ended(held)
+    failure = as_failure(
+        told.code, told.error_message, detail=told.detail, retry_after_s=told.retry_after_s
+    ).model_copy(update={"attempt": held.attempt})
+    await gateway.fail(held, caller.name, failure, told.retry_delay_s)
+    recorder.ended(
+        mine,
+        StepOutcome.FAILED,
+        code=failure.code,
+        sentence=failure.sentence,
+        detail=failure.detail,
+        # As of local workers: activities/recording.py.
+        will_retry=held.queue == TaskQueue.GPU
+        or (failure.kind is FailureKind.RETRYABLE and not mine.is_last and failure.code not in held.gives_up_on),
+    )
+    return _ended(held)
+
+
+def recorder_of(request: Request) -> StepRecorder:
+    return cast(StepRecorder, request.app.state.recorder)
+
+
+def _ended(held: Held) -> StepEnded:
+    return StepEnded(job_id=held.job_id, step_key=held.step_key, accepted=True)

@@ -1,0 +1,246 @@
+"""A worker that reaches nothing but the API: it asks for steps there, runs them, and hands back what it cannot end."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from temporalio.worker import SlotMarkUsedContext, SlotPermit, SlotReleaseContext, SlotReserveContext
+
+from activities.failures import FailureInterceptor
+from contracts.gateway import MOST_WAIT_S, REMOTE_POOLS
+from contracts.queues import Pool
+from media.gpu import Gpu
+from media.tools import Toolbox, find_tools
+from runtime.names import SettingsError
+from runtime.settings import Settings
+from storage.cache import Cache
+from storage.http import HttpStore
+from storage.http_calls import Away, Refused, Waits, WorkerCalls
+from storage.local import LocalStore
+from workers.build import encoding_steps
+from workers.describing import about
+from workers.gpu import look_for_gpu
+from workers.machine import this_machine
+from workers.remote_api import ClaimedStep, RemoteApi
+from workers.remote_step import RemoteStepRun
+from workers.room import Lane, Room, RoomInterceptor
+from workers.slots import all_slots, memory_for_steps
+from workers.version import code_version
+
+log = logging.getLogger(__name__)
+
+WORK = "work"  # below the home: scratch, and copies of sources
+LEAST_POLL_S = 1.0  # an empty answer that comes sooner is not worth the next question at once
+ABANDONED = 100
+LEAVE_S = 5.0
+
+
+class KeyRefused(SettingsError):
+    """The API does not know this key, or not any more: it needs a new one."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What a lane wants to know of a step that began or ended."""
+
+    permit: SlotPermit
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What the steps of this machine are made with."""
+
+    settings: Settings
+    tools: Toolbox
+    gpu: Gpu
+    work: LocalStore
+    cache: Cache
+
+
+async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
+    """Ask for steps until a signal says stop, then drain; a second signal hands everything back now."""
+    url, key = settings.worker_api_url, settings.worker_api_key
+    if url is None or key is None:
+        raise SettingsError("A worker of an API elsewhere needs its address and a key: --api URL --key KEY.")
+    if strange := [pool.value for pool in pools if pool not in REMOTE_POOLS]:
+        raise SettingsError(f"A worker that reaches only the API serves cpu and gpu, not {', '.join(strange)}.")
+    stopping = asyncio.Event()
+    failures = FailureInterceptor()
+
+    def stop() -> None:
+        if stopping.is_set():
+            log.info("a second signal: handing everything back now")
+            failures.hand_back_now()
+        stopping.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+    tools = await find_tools(settings.ffmpeg)
+    pools, gpu = await look_for_gpu(settings, pools, tools)
+    machine = replace(this_machine(), gpu_sessions=gpu.sessions)
+    slots = all_slots(pools, settings, machine)
+    work = LocalStore(settings.home / WORK)
+    await work.remove_abandoned(limit=ABANDONED)
+    cache = Cache(
+        settings.home / WORK / "cache", limit_bytes=settings.cache_bytes, reserve_bytes=settings.scratch_reserve
+    )
+    room = Room(
+        memory_for_steps(settings, machine),
+        work.free_bytes,
+        reserve_bytes=settings.scratch_reserve,
+        encoder_bytes=settings.encoder_memory,
+    )
+    calls = WorkerCalls(url, key.get_secret_value())
+    described = {"capabilities": about(slots, machine, tools, gpu), "version": code_version()}
+    worker = RemoteWorker(RemoteApi(calls), Kit(settings, tools, gpu, work, cache), room, slots, failures)
+    log.info("serving %s for %s", ", ".join(pools), url)
+    try:
+        await worker.run(stopping, described)
+    finally:
+        await calls.aclose()
+
+
+class RemoteWorker:
+    def __init__(
+        self, api: RemoteApi, kit: Kit, room: Room, slots: dict[Pool, int], failures: FailureInterceptor
+    ) -> None:
+        self._api, self._kit, self._room, self._failures = api, kit, room, failures
+        self._lanes = {pool: room.lane(count) for pool, count in slots.items()}
+        self._running: dict[asyncio.Task[None], RemoteStepRun] = {}
+        self._welcome = asyncio.Event()
+        self._beat_now = asyncio.Event()
+
+    async def run(self, stopping: asyncio.Event, described: dict[str, Any]) -> None:
+        """Work until told to stop, then drain. Raises KeyRefused."""
+        beating = asyncio.create_task(self._beat(described))
+        asking = [asyncio.create_task(self._ask(pool, lane)) for pool, lane in self._lanes.items()]
+        stop = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait([stop, beating, *asking], return_when=asyncio.FIRST_COMPLETED)
+            # Hanging up is enough: what was on its way here goes back to the queue.
+            for task in asking:
+                task.cancel()
+            if not beating.done():
+                await self._drain()
+        finally:
+            stop.cancel()
+            beating.cancel()
+            for task in asking:
+                task.cancel()
+        if beating.done() and not beating.cancelled():
+            beating.result()
+        for ended in await asyncio.gather(*asking, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+        with contextlib.suppress(Away, Refused, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._api.beat("offline")
+
+    async def _drain(self) -> None:
+        if self._running:
+            log.info("draining")
+            for step in self._running.values():
+                step.drain()
+            await asyncio.wait(self._running, timeout=self._kit.settings.drain_seconds)
+        if self._running:
+            self._failures.hand_back_now()
+            await asyncio.wait(self._running)
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    async def _ask(self, pool: Pool, lane: Lane) -> None:
+        """Ask for one step after the other while there is room; what is given runs beside."""
+        waits = Waits()
+        while True:
+            await self._welcome.wait()
+            permit = await lane.reserve_slot(cast(SlotReserveContext, None))
+            claimed, began = None, time.monotonic()
+            try:
+                claimed = await self._api.claim(pool, MOST_WAIT_S)
+                waits = Waits()
+            except Away as error:
+                log.warning("no work: %s", error.sentence)
+                await waits.once()
+            except Refused as error:
+                self.refused(error)
+            finally:
+                if claimed is None:
+                    lane.release_slot(cast(SlotReleaseContext, _Held(permit)))
+            if claimed is not None:
+                lane.mark_slot_used(cast(SlotMarkUsedContext, _Held(permit)))
+                self._begin(claimed, lane, permit)
+            elif time.monotonic() - began < LEAST_POLL_S:
+                await asyncio.sleep(LEAST_POLL_S)
+
+    def _begin(self, claimed: ClaimedStep, lane: Lane, permit: SlotPermit) -> None:
+        log.info("%s of job %d, attempt %d", claimed.step_key, claimed.job_id, claimed.attempt)
+        kit = self._kit
+        store = HttpStore(self._api.calls, claimed.claim, kit.work, kit.cache)
+        steps = {step.__name__: step for step in encoding_steps(kit.settings, store, kit.tools, kit.gpu)}
+        run = RemoteStepRun(
+            self._api,
+            claimed,
+            steps[claimed.activity],
+            [self._failures, RoomInterceptor(self._room, lane)],
+            self.refused,
+        )
+        task = asyncio.create_task(run.run())
+        self._running[task] = run
+
+        def ended(task: asyncio.Task[None]) -> None:
+            del self._running[task]
+            lane.release_slot(cast(SlotReleaseContext, _Held(permit)))
+            if not task.cancelled() and (error := task.exception()):
+                log.error("a step could not be ended", exc_info=error)
+
+        task.add_done_callback(ended)
+
+    # --- how it stands ------------------------------------------------------------------------------------------
+
+    async def _beat(self, described: dict[str, Any]) -> None:
+        """Say for ever that this worker lives, and hear how it stands. Ends when its key is good for nothing."""
+        every_s, told = self._kit.settings.worker_heartbeat_interval, False
+        while True:
+            self._beat_now.clear()
+            try:
+                every_s = await self._api.beat(self._status(), None if told else described)
+                told = True
+                self._welcomed()
+            except Away as error:
+                log.warning("heartbeat not heard: %s", error.sentence)
+            except Refused as error:
+                self.refused(error)
+                if error.status == 401:
+                    raise KeyRefused(f"{error.sentence} ({error.answer})") from error
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(every_s):
+                    await self._beat_now.wait()
+
+    def _status(self) -> str:
+        return "idle" if any(lane.has_room for lane in self._lanes.values()) else "busy"
+
+    def _welcomed(self) -> None:
+        if not self._welcome.is_set():
+            for pool in self._lanes:
+                self._failures.take_again(pool.queue)
+            self._welcome.set()
+
+    def refused(self, error: Refused) -> None:
+        """Stop asking and hand back what runs, when a person has shut this worker out; the beats go on."""
+        if error.status not in (401, 403) or error.answer in ("CLAIM_NOT_YOURS", "KEY_FORBIDDEN"):
+            log.error("the API refused: %s", error.sentence)
+            return
+        if self._welcome.is_set():
+            log.warning("no more work: %s", error.sentence)
+            self._welcome.clear()
+            for pool in self._lanes:
+                self._failures.hand_back(pool.queue, error.sentence)
+            if error.status == 401:
+                self._beat_now.set()

@@ -1,0 +1,72 @@
+"""What a remote worker says to the API, and what it is answered."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from contracts.gateway import MOST_WAIT_S
+from contracts.message import Message
+from contracts.queues import Pool
+from contracts.steps import StepFailure, StepProgress
+from storage.http_calls import WorkerCalls
+
+
+class ClaimedStep(Message):
+    """A step to be done, and the claim to be sent with everything about it."""
+
+    claim: str
+    activity: str
+    job_id: int
+    step_key: str
+    generation: int
+    attempt: int
+    queue: str
+    workflow_id: str
+    started_at: datetime
+    heartbeat_timeout_s: float
+    progress_every_s: float
+    request: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RemoteApi:
+    calls: WorkerCalls
+
+    async def beat(self, status: str, about: dict[str, Any] | None = None) -> float:
+        """Say that this worker lives; give the seconds until it is to say so again."""
+        answer = await self._post("heartbeat", {"status": status, **(about or {})})
+        return float(answer.json()["heartbeat_interval"])
+
+    async def claim(self, pool: Pool, wait_s: float) -> ClaimedStep | None:
+        answer = await self._post(
+            "claim", {"pool": pool.value, "wait_s": wait_s}, timeout=httpx.Timeout(20.0, read=MOST_WAIT_S + 15.0)
+        )
+        return None if answer.status_code == 204 else ClaimedStep.model_validate_json(answer.content)
+
+    async def progress(self, claim: str, progress: StepProgress | None) -> bool:
+        """Hold a claim; True when the step is to be stopped."""
+        told = progress.model_dump(mode="json") if progress else None
+        answer = await self._post("progress", {"claim": claim, "progress": told}, timeout=httpx.Timeout(5.0))
+        return bool(answer.json()["cancel_requested"])
+
+    async def complete(self, claim: str, result: Message) -> None:
+        await self._post("complete", {"claim": claim, "result": result.model_dump(mode="json")})
+
+    async def fail(self, claim: str, failure: StepFailure, retry_delay_s: float | None = None) -> None:
+        body = {
+            "claim": claim,
+            "code": failure.code,
+            "error_message": failure.sentence,
+            "detail": failure.detail,
+            "retry_after_s": failure.retry_after_s,
+            "retry_delay_s": retry_delay_s,
+        }
+        await self._post("fail", body)
+
+    async def cancelled(self, claim: str) -> None:
+        await self._post("fail", {"claim": claim, "code": "CANCELLED"})
+
+    async def _post(self, what: str, body: dict[str, Any], **how: Any) -> httpx.Response:
+        return await self.calls.ask("POST", f"/api/worker/{what}", json=body, **how)

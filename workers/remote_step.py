@@ -1,0 +1,169 @@
+"""One claimed step on a remote worker: the same activity code, in a context whose beats go over HTTP."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+from activities.recording import failure_of
+from contracts.errors import FailureKind, InternalTransient, VlogError
+from contracts.gateway import REMOTE_STEPS
+from contracts.steps import StepFailure, StepProgress
+from storage.http_calls import Away, ClaimGone, Refused, Waits
+from workers.remote_api import ClaimedStep, RemoteApi
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 0.5
+GRACE_S = 5.0  # Temporal's clocks are not read to the second
+
+
+class RemoteStepRun:
+    """Runs one step to its end, and says how it ended for as long as the claim may still be alive."""
+
+    def __init__(
+        self,
+        api: RemoteApi,
+        claimed: ClaimedStep,
+        step: Callable[[Any], Awaitable[Any]],
+        interceptors: list[Interceptor],  # the outermost first
+        refused: Callable[[Refused], None],
+    ) -> None:
+        self._api, self._claimed, self._step, self._refused = api, claimed, step, refused
+        self._interceptors = interceptors
+        self._progress: StepProgress | None = None
+        self._heard_at = time.monotonic()
+        self._gone = False
+        # Temporal's own way to run an activity without its worker. What it was made for is tests; what it does is
+        # give `activity.info`, heartbeats and cancellation to code that asks for them.
+        self._context = ActivityEnvironment()
+        self._context.on_heartbeat = self._take_beat
+        self._context.info = replace(
+            self._context.info,
+            activity_id=claimed.step_key,
+            activity_type=claimed.activity,
+            attempt=claimed.attempt,
+            heartbeat_timeout=timedelta(seconds=claimed.heartbeat_timeout_s),
+            started_time=claimed.started_at,
+            task_queue=claimed.queue,
+            task_token=claimed.claim.encode(),
+            workflow_id=claimed.workflow_id,
+        )
+
+    def drain(self) -> None:
+        """Tell the step that its worker is being stopped; it may go on for as long as that lets it."""
+        self._context.worker_shutdown()
+
+    async def run(self) -> None:
+        beating = asyncio.create_task(self._beat())
+        try:
+            await self._end(await self._run())
+        finally:
+            beating.cancel()
+
+    async def _run(self) -> Any:
+        """Give the step's result, or the error that it ended with; None when it was cancelled."""
+        request = REMOTE_STEPS[self._claimed.activity].request.model_validate(self._claimed.request)
+        inbound: ActivityInboundInterceptor = _Call(None)  # type: ignore[arg-type]  # there is nothing further in
+        for interceptor in reversed(self._interceptors):
+            inbound = interceptor.intercept_activity(inbound)
+        called = ExecuteActivityInput(fn=self._step, args=[request], executor=None, headers={})
+        running = asyncio.ensure_future(self._context.run(inbound.execute_activity, called))
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError:
+            self._context.cancel()
+            await asyncio.wait([running])
+            raise
+        if running.cancelled():
+            return None
+        return running.exception() or running.result()
+
+    # --- meanwhile ----------------------------------------------------------------------------------------------
+
+    def _take_beat(self, *details: Any) -> None:
+        if details and isinstance(details[0], StepProgress):
+            self._progress = details[0]
+
+    async def _beat(self) -> None:
+        """Hold the claim and hear of a cancel; a claim that is gone stops the step."""
+        wait_s = self._claimed.progress_every_s
+        while True:
+            await asyncio.sleep(wait_s)
+            wait_s = self._claimed.progress_every_s
+            try:
+                stop = await self._api.progress(self._claimed.claim, self._progress)
+            except Away as error:
+                if self._is_over():
+                    log.warning("%s is lost: %s", self._claimed.step_key, error.sentence)
+                    break
+                wait_s = min(AGAIN_S, wait_s)
+                continue
+            except ClaimGone:
+                log.warning("%s is somebody else's by now", self._claimed.step_key)
+                break
+            except Refused as error:
+                self._refused(error)
+                continue
+            self._heard_at = time.monotonic()
+            if stop:
+                self._context.cancel()
+        self._gone = True
+        self._context.cancel()
+
+    def _is_over(self) -> bool:
+        return time.monotonic() - self._heard_at > self._claimed.heartbeat_timeout_s + GRACE_S
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    async def _end(self, result: Any) -> None:
+        waits = Waits()
+        while not self._gone and not self._is_over():
+            try:
+                await self._tell(result)
+                return
+            except Away:
+                await waits.once()
+            except ClaimGone:
+                # Most often the answer to an earlier call was lost on its way: there is nothing more to do.
+                log.info("%s had ended already", self._claimed.step_key)
+                return
+            except Refused as error:
+                log.error("the end of %s was refused: %s", self._claimed.step_key, error.sentence)
+                self._refused(error)
+                if isinstance(result, ApplicationError):
+                    return
+                result = InternalTransient(f"The result was refused: {error.sentence}")
+
+    async def _tell(self, result: Any) -> None:
+        claim = self._claimed.claim
+        match result:
+            case None:
+                await self._api.cancelled(claim)
+            case ApplicationError():
+                delay = result.next_retry_delay
+                await self._api.fail(claim, _failure(result), delay.total_seconds() if delay else None)
+            case BaseException():
+                await self._api.fail(claim, _failure(result))
+            case _:
+                await self._api.complete(claim, result)
+
+
+class _Call(ActivityInboundInterceptor):
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        return await input.fn(*input.args)
+
+
+def _failure(error: BaseException) -> StepFailure:
+    known = failure_of(error) if isinstance(error, ApplicationError) else None
+    if known is not None:
+        return known
+    sentence = error.sentence if isinstance(error, VlogError) else f"Unexpected {type(error).__name__}."
+    return StepFailure(code=InternalTransient.code, kind=FailureKind.RETRYABLE, sentence=sentence)
