@@ -29,7 +29,7 @@ PARTIAL = "partial"
 READ_BYTES = 1 << 20
 
 
-async def _in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run blocking file work off the event loop and speak storage's language about what goes wrong."""
     try:
         return await asyncio.to_thread(call, *args, **kwargs)
@@ -49,7 +49,7 @@ class LocalWriter:
         self.size_bytes = 0
 
     async def write(self, chunk: bytes) -> None:
-        await _in_thread(self._file.write, chunk)
+        await in_thread(self._file.write, chunk)
         self.size_bytes += len(chunk)
 
     async def commit(self) -> None:
@@ -59,7 +59,7 @@ class LocalWriter:
             os.replace(self._temporary, self._target)
             _sync_directory(self._target.parent)
 
-        await _in_thread(into_place)
+        await in_thread(into_place)
 
 
 class LocalPartial:
@@ -70,16 +70,16 @@ class LocalPartial:
         self.size_bytes = 0
 
     async def go_on(self, at: int) -> None:
-        await _in_thread(self._file.go_on, at)
+        await in_thread(self._file.go_on, at)
         self.size_bytes = at
 
     async def write(self, chunk: bytes) -> None:
-        await _in_thread(self._file.write, chunk)
+        await in_thread(self._file.write, chunk)
         self.size_bytes += len(chunk)
 
     async def keep(self) -> int:
         size_bytes = self.size_bytes  # more may be written meanwhile
-        await _in_thread(self._file.keep)
+        await in_thread(self._file.keep)
         return size_bytes
 
     async def commit(self) -> None:
@@ -88,7 +88,7 @@ class LocalPartial:
             self._file.move_to(self._target)
             _sync_directory(self._target.parent)
 
-        await _in_thread(into_place)
+        await in_thread(into_place)
 
 
 class LocalStore:
@@ -115,7 +115,7 @@ class LocalStore:
                 shutil.copyfile(path, beside)
             return _name(beside, target, create_only)
 
-        return await _in_thread(place)
+        return await in_thread(place)
 
     async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
         target = self.path(key)
@@ -129,10 +129,10 @@ class LocalStore:
                 os.fsync(file.fileno())
             return _name(beside, target, create_only)
 
-        return await _in_thread(place)
+        return await in_thread(place)
 
     async def read_bytes(self, key: str) -> bytes:
-        return await _in_thread(self.path(key).read_bytes)
+        return await in_thread(self.path(key).read_bytes)
 
     async def stat(self, key: str) -> ObjectFacts | None:
         path = self.path(key)
@@ -140,7 +140,7 @@ class LocalStore:
         def look() -> ObjectFacts | None:
             return _facts(key, path) if path.is_file() else None
 
-        return await _in_thread(look)
+        return await in_thread(look)
 
     async def list(self, prefix: str) -> list[ObjectFacts]:
         base = self.path(prefix.rstrip("/"))
@@ -155,14 +155,14 @@ class LocalStore:
                             found.append(_facts(path.relative_to(self.root).as_posix(), path))
             return sorted(found, key=lambda facts: facts.key)
 
-        return await _in_thread(walk)
+        return await in_thread(walk)
 
     async def read(self, key: str, *, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
-        file = await _in_thread(self.path(key).open, "rb")
+        file = await in_thread(self.path(key).open, "rb")
         try:
-            await _in_thread(file.seek, start)
+            await in_thread(file.seek, start)
             while length is None or length > 0:
-                chunk: bytes = await _in_thread(file.read, READ_BYTES if length is None else min(READ_BYTES, length))
+                chunk: bytes = await in_thread(file.read, READ_BYTES if length is None else min(READ_BYTES, length))
                 if not chunk:
                     return
                 if length is not None:
@@ -182,7 +182,7 @@ class LocalStore:
             lock(file.fileno())
             return file
 
-        file = await _in_thread(begin)
+        file = await in_thread(begin)
         try:
             yield LocalWriter(file, temporary, target)
         finally:
@@ -195,42 +195,42 @@ class LocalStore:
     @asynccontextmanager
     async def resume(self, key: str) -> AsyncIterator[LocalPartial]:
         target = self.path(key)
-        file = await _in_thread(PartialFile, self._partial(key))
+        file = await in_thread(PartialFile, self._partial(key))
         try:
             yield LocalPartial(file, target)
         finally:
             await asyncio.to_thread(file.close)
 
     async def forget(self, key: str) -> None:
-        await _in_thread(forget, self._partial(key))
+        await in_thread(forget, self._partial(key))
 
     def _partial(self, key: str) -> Path:
         return self.root / PARTIAL / self.path(key).relative_to(self.root)
 
     async def delete(self, key: str) -> None:
         path = self.path(key)
-        await _in_thread(path.unlink, missing_ok=True)
+        await in_thread(path.unlink, missing_ok=True)
 
     async def delete_prefix(self, prefix: str) -> None:
-        await _in_thread(shutil.rmtree, self.path(prefix.rstrip("/")), ignore_errors=True)
+        await in_thread(shutil.rmtree, self.path(prefix.rstrip("/")), ignore_errors=True)
 
     @asynccontextmanager
     async def local_file(self, key: str) -> AsyncIterator[Path]:
         path = self.path(key)
-        if not await _in_thread(path.is_file):
+        if not await in_thread(path.is_file):
             raise ObjectMissing("The uploaded file is no longer in storage.")
         yield path
 
     @asynccontextmanager
     async def scratch(self, name: str) -> AsyncIterator[Path]:
-        here = await _in_thread(self._scratch.lend, name)
+        here = await in_thread(self._scratch.lend, name)
         try:
             yield here
         finally:
             await asyncio.to_thread(self._scratch.take_back, here)
 
     async def remove_abandoned(self, *, limit: int) -> int:
-        return await _in_thread(remove_abandoned, self.root / SCRATCH, limit=limit)
+        return await in_thread(remove_abandoned, self.root / SCRATCH, limit=limit)
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
         base = self.path(prefix.rstrip("/")) if prefix else self.root
@@ -240,7 +240,7 @@ class LocalStore:
                 return ()
             return tuple(sorted(entry.name for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)))
 
-        return await _in_thread(look)
+        return await in_thread(look)
 
     async def remove_unfinished(self, prefix: str, *, older_than_s: float) -> int:
         base = self.path(prefix.rstrip("/"))
@@ -257,14 +257,14 @@ class LocalStore:
                                 removed += 1
             return removed
 
-        return await _in_thread(remove)
+        return await in_thread(remove)
 
     async def free_bytes(self) -> int:
-        return (await _in_thread(shutil.disk_usage, self.root / SCRATCH)).free
+        return (await in_thread(shutil.disk_usage, self.root / SCRATCH)).free
 
     async def check(self) -> None:
         async with self.scratch("check") as here:
-            await _in_thread((here / "probe").write_bytes, b"ok")
+            await in_thread((here / "probe").write_bytes, b"ok")
 
 
 def _discard(file: IO[bytes], temporary: Path) -> None:

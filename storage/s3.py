@@ -9,66 +9,37 @@ import contextlib
 import shutil
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Literal
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError
-from obstore.exceptions import UnauthenticatedError as Unauthenticated
-from obstore.store import S3Store as Bucket
+from obstore.exceptions import AlreadyExistsError
 
-from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
-from contracts.layout import MIME
+from contracts.errors import ObjectMissing, StorageUnavailable
 from storage.cache import Cache, Lent
 from storage.keys import checked
+from storage.local import PARTIAL, in_thread
+from storage.partial import PartialFile, forget
+from storage.s3_asking import Changed, asked, content_type, facts_of, open_bucket
 from storage.s3_multipart import Multipart, Refused
+from storage.s3_partial import S3Partial, forget_old
 from storage.s3_place import S3Place
 from storage.s3_writer import PART_BYTES, S3Writer, refusal, writing
 from storage.scratch import Scratch, remove_abandoned
 from storage.store import ObjectFacts
 
 if TYPE_CHECKING:
-    from obstore import GetOptions, ObjectMeta
-
-R = TypeVar("R")
+    from obstore import GetOptions
 
 SCRATCH, CACHE = "scratch", "cache"
 READ_BYTES = 4 << 20
 AT_ONCE = 3  # ranges on their way
 DELETE_BATCH = 1000  # S3 takes no more in one call
-REQUEST_S = 60.0
-CONNECT_S = 5.0
 CHANGES = 3  # a source that is replaced over and over while we fetch it is given up
-
-
-class _Changed(Exception):
-    """The object was replaced while we read it."""
-
-
-async def _asked(question: Awaitable[R]) -> R:
-    """Wait for obstore, and speak storage's language about what goes wrong."""
-    try:
-        return await question
-    except FileNotFoundError as error:
-        if "NoSuchBucket" in str(error):
-            raise StorageUnavailable("The bucket does not exist.") from error
-        raise ObjectMissing("A stored file is missing.") from error
-    except PreconditionError as error:
-        raise _Changed from error
-    except AlreadyExistsError:
-        raise
-    except BaseError as error:
-        # obstore quotes the whole conversation; of that only the first line is for people.
-        said = str(error)
-        if isinstance(error, PermissionDeniedError | Unauthenticated) or "403 Forbidden" in said:
-            raise StorageUnavailable("Storage refuses our key.", detail=said) from error
-        if "NoSuchBucket" in said:
-            raise StorageUnavailable("The bucket does not exist.", detail=said) from error
-        raise StorageUnavailable("Storage did not answer.", detail=said) from error
 
 
 class S3Store:
@@ -85,9 +56,9 @@ class S3Store:
     ) -> None:
         self.place = place
         self._folder, self._patience_s = folder, patience_s
-        self._bucket = _bucket(place, place.endpoint, patience_s)
+        self._bucket = open_bucket(place, place.endpoint, patience_s)
         # A signature holds for one host name: links are signed for the one that viewers use.
-        self._public = _bucket(place, public_endpoint, patience_s) if public_endpoint else self._bucket
+        self._public = open_bucket(place, public_endpoint, patience_s) if public_endpoint else self._bucket
         self._link_s = link_s
         self._scratch = Scratch(folder / SCRATCH)
         self._cache = Cache(folder / CACHE, limit_bytes=cache_bytes, reserve_bytes=reserve_bytes)
@@ -95,10 +66,10 @@ class S3Store:
     # --- writing ------------------------------------------------------------------------------------------------
 
     async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
-        attributes = {"Content-Type": _content_type(checked(key))}
+        attributes = {"Content-Type": content_type(checked(key))}
         mode: Literal["create", "overwrite"] = "create" if create_only else "overwrite"
         try:
-            await _asked(
+            await asked(
                 obstore.put_async(self._bucket, key, data, mode=mode, use_multipart=False, attributes=attributes)
             )
         except AlreadyExistsError:
@@ -125,16 +96,32 @@ class S3Store:
     def _new_writer(self, key: str) -> S3Writer:
         full_key = self.place.full(checked(key))
         whole = _Whole(self, key)
-        return S3Writer(self.place, full_key, _content_type(key), whole, patience_s=self._patience_s)
+        return S3Writer(self.place, full_key, content_type(key), whole, patience_s=self._patience_s)
+
+    @asynccontextmanager
+    async def resume(self, key: str) -> AsyncIterator[S3Partial]:
+        path = self._partial(key)
+        await in_thread(forget_old, self._folder / PARTIAL)
+        file = await in_thread(PartialFile, path)
+        try:
+            yield S3Partial(file, path, lambda whole: self.put_file(key, whole))
+        finally:
+            await asyncio.to_thread(file.close)
+
+    async def forget(self, key: str) -> None:
+        await in_thread(forget, self._partial(key))
+
+    def _partial(self, key: str) -> Path:
+        return self._folder / PARTIAL / checked(key)
 
     async def delete(self, key: str) -> None:
         with contextlib.suppress(ObjectMissing):
-            await _asked(obstore.delete_async(self._bucket, checked(key)))
+            await asked(obstore.delete_async(self._bucket, checked(key)))
 
     async def delete_prefix(self, prefix: str) -> None:
         keys = [facts.key for facts in await self.list(prefix)]
         for first in range(0, len(keys), DELETE_BATCH):
-            await _asked(obstore.delete_async(self._bucket, keys[first : first + DELETE_BATCH]))
+            await asked(obstore.delete_async(self._bucket, keys[first : first + DELETE_BATCH]))
 
     async def remove_unfinished(self, prefix: str, *, older_than_s: float) -> int:
         """Abort uploads below a prefix that nobody has written to for so long: S3 does not tell who has died."""
@@ -154,22 +141,22 @@ class S3Store:
 
     async def stat(self, key: str) -> ObjectFacts | None:
         try:
-            return _facts(await _asked(obstore.head_async(self._bucket, checked(key))))
+            return facts_of(await asked(obstore.head_async(self._bucket, checked(key))))
         except ObjectMissing:
             return None
 
     async def list(self, prefix: str) -> "list[ObjectFacts]":
-        found = await _asked(obstore.list(self._bucket, checked(prefix.rstrip("/"))).collect_async())
-        return sorted(map(_facts, found), key=lambda facts: facts.key)
+        found = await asked(obstore.list(self._bucket, checked(prefix.rstrip("/"))).collect_async())
+        return sorted(map(facts_of, found), key=lambda facts: facts.key)
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
         below = checked(prefix.rstrip("/")) if prefix else None
-        found = await _asked(obstore.list_with_delimiter_async(self._bucket, below))
+        found = await asked(obstore.list_with_delimiter_async(self._bucket, below))
         return tuple(sorted(PurePosixPath(each).name for each in found["common_prefixes"]))
 
     async def read_bytes(self, key: str) -> bytes:
-        answer = await _asked(obstore.get_async(self._bucket, checked(key)))
-        return bytes(await _asked(answer.bytes_async()))
+        answer = await asked(obstore.get_async(self._bucket, checked(key)))
+        return bytes(await asked(answer.bytes_async()))
 
     async def read(self, key: str, *, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         facts = await self.stat(key)
@@ -179,19 +166,19 @@ class S3Store:
         try:
             for at in range(start, end, READ_BYTES):
                 yield await self._range(key, at, min(end, at + READ_BYTES), facts.etag)
-        except _Changed as error:
+        except Changed as error:
             raise StorageUnavailable("A stored file was replaced while it was read.") from error
 
     async def _range(self, key: str, start: int, end: int, etag: str) -> bytes:
         options: GetOptions = {"range": (start, end), "if_match": f'"{etag}"'}
-        answer = await _asked(obstore.get_async(self._bucket, key, options=options))
-        return bytes(await _asked(answer.bytes_async()))
+        answer = await asked(obstore.get_async(self._bucket, key, options=options))
+        return bytes(await asked(answer.bytes_async()))
 
     async def link(self, key: str) -> str | None:
         if not self._link_s:
             return None
         lasts = timedelta(seconds=self._link_s)
-        return await _asked(obstore.sign_async(self._public, "GET", checked(key), lasts))
+        return await asked(obstore.sign_async(self._public, "GET", checked(key), lasts))
 
     # --- this machine -------------------------------------------------------------------------------------------
 
@@ -210,7 +197,7 @@ class S3Store:
                 raise ObjectMissing("The uploaded file is no longer in storage.")
             etag, size_bytes = facts.etag, facts.size_bytes
             identity = f"{self.place.url(self.place.full(key))} {etag} {size_bytes}"
-            with contextlib.suppress(_Changed):
+            with contextlib.suppress(Changed):
                 return await self._cache.lend(
                     identity,
                     size_bytes,
@@ -237,12 +224,7 @@ class S3Store:
 
     @asynccontextmanager
     async def scratch(self, name: str) -> AsyncIterator[Path]:
-        try:
-            here = await asyncio.to_thread(self._scratch.lend, name)
-        except OSError as error:
-            if error.errno in (28, 122):  # ENOSPC, EDQUOT
-                raise ScratchFull("The disk for work in progress is full.") from error
-            raise StorageUnavailable(f"The disk for work in progress failed: {error.strerror}.") from error
+        here = await in_thread(self._scratch.lend, name)
         try:
             yield here
         finally:
@@ -276,37 +258,3 @@ class _Whole:
     async def size_bytes(self) -> int | None:
         facts = await self._store.stat(self._key)
         return facts.size_bytes if facts else None
-
-
-def _bucket(place: S3Place, endpoint: str, patience_s: float) -> Bucket:
-    return Bucket(
-        place.bucket,
-        prefix=place.prefix or None,
-        config={
-            "endpoint": endpoint,
-            "region": place.region,
-            "access_key_id": place.key_id,
-            "secret_access_key": place.secret,
-            **({"session_token": place.token} if place.token else {}),
-            "virtual_hosted_style_request": False,
-        },
-        client_options={
-            "allow_http": endpoint.startswith("http://"),  # whoever wrote it meant it
-            "timeout": timedelta(seconds=REQUEST_S),
-            "connect_timeout": timedelta(seconds=CONNECT_S),
-        },
-        retry_config={
-            "max_retries": 10,
-            "retry_timeout": timedelta(seconds=patience_s),
-            "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=5), "base": 2},
-        },
-    )
-
-
-def _facts(meta: "ObjectMeta") -> ObjectFacts:
-    etag = (meta["e_tag"] or "").strip('"')
-    return ObjectFacts(meta["path"], meta["size"], meta["last_modified"], etag)
-
-
-def _content_type(key: str) -> str:
-    return MIME.get(PurePosixPath(key).suffix, "application/octet-stream")

@@ -109,7 +109,7 @@ class BucketPath(PosixPath):
 
     def iterdir(self) -> Any:
         with self._looked():
-            return iter(list(super().iterdir()))
+            return iter(list(super().iterdir()) if super().is_dir() else [])  # a bucket has no empty folders
 
     def glob(self, *args: Any, **more: Any) -> Any:
         with self._looked():

@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -9,11 +10,14 @@ import tempfile
 import time
 import uuid
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 
 from runtime.ports import Reserved, reserve
+from storage.s3_place import s3_place
+from storage.s3_signing import query_string, signed_headers
 from tests.support.missing import missing
 
 BUCKET = "media"
@@ -85,9 +89,12 @@ class S3Server:
             time.sleep(0.05)
 
     def _answers(self) -> bool:
-        """Tell whether the bucket is there: a stranger is refused, not told that nothing exists."""
+        """Tell whether it knows us, and the bucket, which it makes only after it has begun to listen."""
+        place = s3_place(f"s3://{BUCKET}", self.environment)
+        url = f"{place.url()}?{query_string({'list-type': '2', 'max-keys': '1'})}"
+        headers = signed_headers(place, "GET", url, {}, hashlib.sha256(b"").hexdigest(), datetime.now(UTC))
         with suppress(httpx.HTTPError):
-            return httpx.get(f"{self.endpoint}/{BUCKET}/", timeout=2, trust_env=False).status_code == 403
+            return httpx.get(url, headers=headers, timeout=2, trust_env=False).status_code == 200
         return False
 
     def stop(self) -> None:

@@ -1,6 +1,7 @@
 """What is S3's own: parts, links, an unfinished upload that somebody must find, a server that says no or nothing."""
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -139,3 +140,15 @@ async def test_a_server_that_says_no_or_nothing_is_unavailable_soon(
         with pytest.raises(StorageUnavailable, match=sentence):
             await deed
     assert time.monotonic() - began < 30
+
+
+async def test_pieces_that_nobody_came_back_for_go_after_a_week(bucket: S3Store, tmp_path: Path) -> None:
+    for key in ("uploads/1.mp4", "uploads/2.mp4"):
+        async with bucket.resume(key) as writer:
+            await writer.go_on(0)
+            await writer.write(b"abc")
+    old = tmp_path / "work/partial/uploads/1.mp4"
+    os.utime(old, (time.time() - 8 * 24 * 3600,) * 2)
+    async with bucket.resume("uploads/3.mp4"):
+        pass
+    assert [path.name for path in old.parent.iterdir()] == ["2.mp4"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ObjectMissing
-from storage.store import Store
+from contracts.errors import ObjectBusy, ObjectMissing
+from storage.store import ResumableStore, Store
 
 
 async def collected(store: Store, key: str, *, start: int = 0, length: int | None = None) -> bytes:
@@ -113,6 +113,29 @@ async def test_ffmpeg_is_lent_a_file_with_the_very_bytes(store: Store) -> None:
         assert path.read_bytes() == b"second"
     with pytest.raises(ObjectMissing):
         async with store.local_file("uploads/2.mp4"):
+            pass
+
+
+async def test_pieces_become_one_object_and_what_nobody_counted_is_cut_off(store: Store) -> None:
+    assert isinstance(store, ResumableStore)
+    async with store.resume("uploads/1.mp4") as writer:
+        await writer.go_on(0)
+        await writer.write(b"abc")
+        assert await writer.keep() == 3
+        await writer.write(b"lost in a crash")
+    assert await store.stat("uploads/1.mp4") is None
+    async with store.resume("uploads/1.mp4") as writer:
+        await writer.go_on(3)
+        await writer.write(b"def")
+        with pytest.raises(ObjectBusy):
+            await store.forget("uploads/1.mp4")
+        await writer.commit()
+    assert await store.read_bytes("uploads/1.mp4") == b"abcdef"
+    async with store.resume("uploads/1.mp4") as writer:
+        with pytest.raises(ObjectMissing):
+            await writer.go_on(1)  # nothing of it is left where pieces grow
+    with pytest.raises(ValueError):
+        async with store.resume("../x"):
             pass
 
 
