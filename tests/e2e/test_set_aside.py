@@ -1,5 +1,6 @@
 """A worker that is broken, or that people shut out, gets no more work; what it had moves on; and it comes back."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -126,11 +127,14 @@ async def becomes(service: Service, status: str, *, other: bool = True) -> None:
     await eventually(is_so, within=60)
 
 
-async def allow(service: Service, allowed: bool, *, other: bool = True) -> None:
-    """Disable a worker, or enable it; wait until it has heard of it, by the second beat from now at the latest."""
+DEEDS = {"disable": "PUT", "enable": "PUT", "revoke": "POST"}
+
+
+async def command(service: Service, deed: str, *, other: bool = True) -> None:
+    """Do something to a worker; wait until it has heard of it, by the second beat from now at the latest."""
     row = await row_of(service, other=other)
     async with httpx.AsyncClient(timeout=30) as http:
-        answer = await http.put(f"{service.url}/api/workers/{row['worker_id']}/{'enable' if allowed else 'disable'}")
+        answer = await http.request(DEEDS[deed], f"{service.url}/api/workers/{row['worker_id']}/{deed}")
     assert answer.status_code == 200, answer.text
     beats = [(await row_of(service, other=other))["last_heartbeat"]]
 
@@ -193,7 +197,7 @@ async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(
     service = gated_service
     (other.folder / "mended").touch()
     await becomes(service, "idle")
-    await allow(service, False, other=False)
+    await command(service, "disable", other=False)
     (other.folder / "blind").touch()
     created = await service.upload(clip, title="seen by nobody")
 
@@ -210,17 +214,30 @@ async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(
     )
     assert steps[0]["error_code"] == "WORKER_BROKEN" and {row["tries"] for row in steps} == {1}
     assert json.loads((await row_of(service))["pools_aside"]) == []
-    await allow(service, True, other=False)
+    await command(service, "enable", other=False)
 
 
-async def test_a_disabled_workers_step_moves_at_no_cost_and_it_works_again_when_enabled(
-    gated_service: Service, other: Other, clip: Path, long_clip: Path
+@dataclass(frozen=True)
+class ShutOut:
+    deed: str
+    status: str
+    sentence: str
+
+
+DISABLED = ShutOut("disable", "disabled", "The worker was disabled.")
+REVOKED = ShutOut("revoke", "offline", "The worker was revoked.")
+
+
+@pytest.mark.parametrize("told", [DISABLED, REVOKED], ids=lambda told: told.deed)
+async def test_the_step_of_a_worker_that_is_shut_out_moves_at_no_cost_and_it_works_again_when_let_in(
+    gated_service: Service, other: Other, long_clip: Path, told: ShutOut
 ) -> None:
     service = gated_service
     (other.folder / "mended").touch()
     (other.folder / "paced").touch()
     await becomes(service, "idle")
-    await allow(service, False, other=False)
+    await command(service, "disable", other=False)
+    # Whoever was shut out by the deed before works again.
     created = await service.upload(long_clip, title="moves")
     held: list[Any] = []
 
@@ -234,14 +251,19 @@ async def test_a_disabled_workers_step_moves_at_no_cost_and_it_works_again_when_
 
     await eventually(is_held, within=120, every=0.1)
     assert held[0]["worker_name"] == OTHER, "a disabled worker gets nothing"
-    await allow(service, True, other=False)
+    await command(service, "enable", other=False)
     first = service.storage / "videos" / created["slug"] / "r1" / "180p" / "seg_00000.m4s"
 
     async def is_kept() -> bool:
         return bool(first.exists())
 
     await eventually(is_kept, within=60)
-    await allow(service, False)
+    await command(service, told.deed)
+
+    async def has_stopped() -> bool:
+        return not encoders_of(other.process.pid)
+
+    await eventually(has_stopped, within=1)  # left alone it would go on for longer than any patience
     video = await service.ended(created["video_id"], within=120)
     assert video["status"] == "ready"
 
@@ -259,7 +281,7 @@ async def test_a_disabled_workers_step_moves_at_no_cost_and_it_works_again_when_
 
     await eventually(is_told, within=30)
     assert (rows[0]["outcome"], rows[0]["error_code"], rows[0]["worker_name"]) == ("partial", "DRAINED", OTHER)
-    assert rows[0]["error_message"] == "The worker was disabled."
+    assert rows[0]["error_message"] == told.sentence
     assert (rows[-1]["attempt"], rows[-1]["tries"], rows[-1]["outcome"]) == (1, 1, "completed")
     assert rows[-1]["worker_name"] != OTHER
     events = await service.get(f"/api/jobs/{created['job_id']}/events")
@@ -267,19 +289,36 @@ async def test_a_disabled_workers_step_moves_at_no_cost_and_it_works_again_when_
 
     assert other.process.poll() is None
     row, now = await row_of(service), datetime.now(UTC)
-    assert (row["status"], row["current_job_id"]) == ("disabled", None)
+    assert (row["status"], row["current_job_id"]) == (told.status, None)
     await eventually(lambda: _has_beaten(service, now), within=30)
-    assert (await row_of(service))["status"] == "disabled"
-
-    (other.folder / "paced").unlink()
-    await allow(service, True)
+    assert (await row_of(service))["status"] == told.status
+    await command(service, "enable")
     await becomes(service, "idle")
-    await allow(service, False, other=False)
+
+
+async def test_a_worker_that_was_let_in_again_is_given_work(gated_service: Service, other: Other, clip: Path) -> None:
+    """After all that the tests before this one did to it."""
+    service = gated_service
+    (other.folder / "mended").touch()
+    (other.folder / "paced").unlink(missing_ok=True)
+    await becomes(service, "idle")
+    await command(service, "disable", other=False)
     again = await service.upload(clip, title="works again")
     assert (await service.ended(again["video_id"], within=120))["status"] == "ready"
     [made] = await service.query("SELECT processed_by_worker_name FROM transcoding_jobs WHERE id = $1", again["job_id"])
     assert made["processed_by_worker_name"] == OTHER
-    await allow(service, True, other=False)
+    await command(service, "enable", other=False)
+
+
+def encoders_of(worker: int) -> list[int]:
+    """Name the processes that a worker has started and that live."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError):
+            state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+            if int(parent) == worker and state != "Z":
+                found.append(int(entry.name))
+    return found
 
 
 async def _has_beaten(service: Service, since: datetime) -> bool:
