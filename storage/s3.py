@@ -39,6 +39,7 @@ SCRATCH, CACHE = "scratch", "cache"
 READ_BYTES = 4 << 20
 AT_ONCE = 3  # ranges on their way
 DELETE_BATCH = 1000  # S3 takes no more in one call
+TIDY_AT_ONCE = 100
 CHANGES = 3  # a source that is replaced over and over while we fetch it is given up
 
 
@@ -60,7 +61,7 @@ class S3Store:
         # A signature holds for one host name: links are signed for the one that viewers use.
         self._public = open_bucket(place, public_endpoint, patience_s) if public_endpoint else self._bucket
         self._link_s = link_s
-        self._scratch = Scratch(folder / SCRATCH)
+        self._scratch, self._tidied = Scratch(folder / SCRATCH), False
         self._cache = Cache(folder / CACHE, limit_bytes=cache_bytes, reserve_bytes=reserve_bytes)
 
     # --- writing ------------------------------------------------------------------------------------------------
@@ -224,6 +225,10 @@ class S3Store:
 
     @asynccontextmanager
     async def scratch(self, name: str) -> AsyncIterator[Path]:
+        if not self._tidied:
+            # Housekeeping sees the disk of the one machine it runs on; what a killed process left here is ours to find.
+            self._tidied = True
+            await self.remove_abandoned(limit=TIDY_AT_ONCE)
         here = await in_thread(self._scratch.lend, name)
         try:
             yield here

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,3 +153,11 @@ async def test_pieces_that_nobody_came_back_for_go_after_a_week(bucket: S3Store,
     async with bucket.resume("uploads/3.mp4"):
         pass
     assert [path.name for path in old.parent.iterdir()] == ["2.mp4"]
+
+
+async def test_a_process_finds_what_a_killed_one_left_on_its_machine(bucket: S3Store, tmp_path: Path) -> None:
+    left = tmp_path / "work/scratch/abc"
+    left.mkdir(parents=True)
+    left.with_name(".abc.lock").write_text(socket.gethostname())
+    async with bucket.scratch("step") as here:
+        assert here.is_dir() and not left.exists()
