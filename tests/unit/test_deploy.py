@@ -51,7 +51,9 @@ def seconds(text: str) -> int:
 
 def filled(value: object) -> str:
     """Fill in `${NAME:-default}` as compose does, where nothing is set."""
-    return re.sub(r"\$\{\w+(?::-([^}]*)|:\?[^}]*)?\}", lambda found: found[1] or "changeme", str(value))
+    return re.sub(
+        r"\$\{\w+(?::-([^}]*)|:\?[^}]*)?\}", lambda found: "changeme" if found[1] is None else found[1], str(value)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
