@@ -17,9 +17,8 @@ from temporalio.worker import (
 
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.queues import TaskQueue
-from contracts.remux_steps import RemuxedSource
 from contracts.states import StepOutcome
-from contracts.steps import StepFailure, StepProgress, StepRequest
+from contracts.steps import RemuxedSource, StepFailure, StepProgress, StepRequest
 from media.weights import need_of
 from mirror.recorder import StepClaim, StepRecorder
 

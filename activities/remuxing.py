@@ -7,7 +7,8 @@ from contracts.errors import SourceUnreadable
 from contracts.ids import ObjectKey
 from contracts.layout import remux_key
 from contracts.media import SourceFacts
-from contracts.remux_steps import DropRemux, Remux, RemuxedSource
+from contracts.remux_steps import DropRemux, Remux
+from contracts.steps import RemuxedSource
 from media.limits import Limits
 from media.probe import probe
 from media.remux import CONTAINER, remux

@@ -15,11 +15,6 @@ class Remux(StepRequest):
     facts: SourceFacts  # of the source as it was sent
 
 
-class RemuxedSource(Message):
-    source_key: ObjectKey  # what later steps read: the copy, or the source itself where no copy could be made
-    facts: SourceFacts
-
-
 class DropRemux(Message):
     """Ask to remove the copy; its job has ended."""
 

@@ -22,6 +22,11 @@ from contracts.message import Message
 from contracts.states import JobKind, StepName, Tier
 
 
+class RemuxedSource(Message):
+    source_key: ObjectKey  # what later steps read: the copy, or the source itself where no copy could be made
+    facts: SourceFacts
+
+
 class TranscodeRequest(Message):
     """Ask for one job of one video: the workflow's input."""
 
@@ -49,6 +54,9 @@ class TranscodeRequest(Message):
     # Above 0 when Temporal has forgotten an earlier run of this job: its attempts stay older than every new one.
     first_generation: int = 0
     resumes: bool = False  # `plan` is this job's own, from that earlier run
+    # Of a run that goes on from another: what had been said, and the copy of the source, which is there already.
+    paused: bool = False
+    copied: RemuxedSource | None = None
 
     @property
     def same_output(self) -> bool:

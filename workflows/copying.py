@@ -6,8 +6,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.remuxing import RemuxSteps
     from contracts.layout import remux_key
     from contracts.media import SourceFacts
-    from contracts.remux_steps import DropRemux, Remux, RemuxedSource
-    from contracts.steps import TranscodeRequest
+    from contracts.remux_steps import DropRemux, Remux
+    from contracts.steps import RemuxedSource, TranscodeRequest
     from workflows import options
     from workflows.stepping import Steps
 

@@ -21,9 +21,12 @@ BUSY_SHARE = 0.5
 WAITS_AS_TOLD = 10
 WAITS_DOUBLE = 5
 # … unless that were longer than this. A day of a full disk is then some hundred waits, a thousand events; after so many
-# a workflow whose history Temporal finds long goes on in a new run.
+# a workflow whose history Temporal finds long goes on in a new run …
 LONGEST_WAIT_S = 900.0
 LONG_WAITS = 100
+# … and at once when so many events, of the fifty thousand that Temporal takes, are there: hundreds of spans may wait
+# side by side. More than the longest list has that waits for nothing, or it would begin anew for ever.
+LONG_HISTORY = 20_000
 
 # A worker that lacks a step's ffmpeg hands it back, at no cost. After so many times nobody seems to have it any more …
 BUILD_WAITS = 2

@@ -83,7 +83,9 @@ class Picture:
         counted = max(self._job.first_generation, *(self._next.get(r.quality, 0) for r in renditions))
         request = EncodeList(
             # Without the plan it continues: a list is told all that it needs, and there may be many lists.
-            job=self._job.model_copy(update={"plan": None, "tier": steps.tier, "first_generation": counted}),
+            job=self._job.model_copy(
+                update={"plan": None, "copied": None, "tier": steps.tier, "first_generation": counted}
+            ),
             video=self._facts.video,
             grid=plan.grid,
             spans=plan.spans,

@@ -37,6 +37,7 @@ class Steps:
     def __init__(self, job: TranscodeRequest, *, paused: bool = False) -> None:
         self._job = job
         self._stopping = False  # one of several pieces has failed: the others begin nothing new
+        self._failed: Exception | None = None  # that one's error
         self.paused = paused
         self.tier = job.tier
         self._next: dict[str, int] = {}  # generations that the steps have not used yet
@@ -109,18 +110,23 @@ class Steps:
                 return result
             if retry_after_s:
                 self._go_on(promise)
-                if patience.is_long and not promise.regardless and self._has_outgrown():
-                    raise Outgrown
-                # A pause ends it, so that after the resume the step is asked for at once.
-                with contextlib.suppress(TimeoutError):
-                    await workflow.wait_condition(
-                        lambda: self.paused and not promise.regardless,
-                        timeout=retry_after_s,
-                        timeout_summary=f"waiting: {why}",
-                    )
+                if not promise.regardless and _is_outgrown(patience):
+                    await self._wait_for_lists()
+                else:
+                    await self._wait(retry_after_s, promise, why)
 
-    def _has_outgrown(self) -> bool:
-        return workflow.info().is_continue_as_new_suggested() and not self.lists and not self.paused
+    async def _wait(self, wait_s: float, promise: options.Promise, why: str) -> None:
+        """Leave a busy worker alone. A pause ends it, so that after the resume the step is asked for at once."""
+        with contextlib.suppress(TimeoutError):
+            await workflow.wait_condition(
+                lambda: self.paused and not promise.regardless, timeout=wait_s, timeout_summary=f"waiting: {why}"
+            )
+
+    async def _wait_for_lists(self) -> None:
+        """Ask no more while there are lists, which have histories of their own; without any this one is over."""
+        if not self.lists and not self.paused:
+            raise Outgrown
+        await workflow.wait_condition(lambda: self.paused or not self.lists)
 
     @property
     def next_generation(self) -> int:
@@ -183,11 +189,17 @@ class Steps:
         tasks = [asyncio.create_task(each) for each in work]
         try:
             return await asyncio.gather(*tasks)
-        except (Exception, asyncio.CancelledError):  # not what the SDK raises to put a workflow out of its cache
+        # Not what the SDK raises to put a workflow out of its cache.
+        except (Exception, asyncio.CancelledError) as error:
             self._stopping = True
+            if self._failed is None and isinstance(error, Exception):
+                self._failed = error
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await uninterrupted(_ended(tasks))
+            # One that stops because of a failure deeper down may be heard of first; nobody has cancelled it.
+            if self._failed is not None and workflow.cancellation_reason() is None:
+                raise self._failed  # noqa: B904 -- it has a cause of its own
             raise
 
     async def _may_go_on(self, promise: options.Promise) -> bool:
@@ -213,6 +225,10 @@ class _TakenBack(Exception):
         self.tries, self.error = tries, error
 
 
+async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
     """Finish what must not be left half done, also when a cancel comes meanwhile."""
     task = asyncio.create_task(work)
@@ -220,6 +236,13 @@ async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.shield(task)
     return task.result()
+
+
+def _is_outgrown(patience: Patience) -> bool:
+    """Tell whether waiting has made the history long: this step's, or that of many side by side."""
+    info = workflow.info()
+    is_long = patience.is_long or info.get_current_history_length() > options.LONG_HISTORY
+    return is_long and info.is_continue_as_new_suggested()
 
 
 def _activity_id(request: StepRequest) -> str:

@@ -37,14 +37,14 @@ class TranscodeVideo:
     def __init__(self, request: TranscodeRequest) -> None:
         self._job = request
         self._planned: Planned | None = None
-        self._steps = Steps(request)
+        self._steps = Steps(request, paused=request.paused)
         self._status = "waiting for a worker"
         self._notes: list[str] = []  # what people should know of this video at its end
         self._texts: tuple[SubtitleRendition, ...] = ()
         self._over = False  # publishing has begun, or the end is being written: no command fits any more
         self._missing: dict[str, MissingRendition] = {}
         self._children = Children(self._steps)
-        self._remuxes = False  # there may be a copy of the source
+        self._remuxes = request.copied is not None  # there may be a copy of the source
 
     @workflow.run
     async def run(self, request: TranscodeRequest) -> TranscodeResult:
@@ -85,7 +85,8 @@ class TranscodeVideo:
 
     def _rest_of(self, request: TranscodeRequest) -> TranscodeRequest:
         """Ask for what is left, as for a job that Temporal had forgotten: by its own plan, in later generations."""
-        rest = {"tier": self._steps.tier, "first_generation": self._steps.next_generation}
+        steps, copied = self._steps, self._job.copied
+        rest = {"tier": steps.tier, "paused": steps.paused, "first_generation": steps.next_generation, "copied": copied}
         plan = {"plan": self._planned.plan, "resumes": True} if self._planned else {}
         return request.model_copy(update={**rest, **plan})
 
@@ -133,21 +134,8 @@ class TranscodeVideo:
             raise ApplicationError("The job is ending or has ended.", type=JOB_ENDED)
 
     async def _make(self) -> TranscodeResult:
-        job = self._job
         self._say("looking at the source", VideoStatus.PROCESSING)
-        facts = await self._steps.run(
-            ProbeSteps.probe,
-            Probe(job_id=job.job_id, video_id=job.video_id, source_key=job.source_key),
-            options.probe(job.source_size_bytes),
-            "look at the source",
-        )
-
-        if facts.wants_remux:
-            self._say("copying the source to a container that seeks")
-            self._remuxes = True
-            copied = await copying.remux(self._steps, job, facts)
-            # Whatever follows reads the copy.
-            self._job, facts = job.model_copy(update={"source_key": copied.source_key}), copied.facts
+        facts = await self._look()
 
         planned = Planned(self._steps, self._job, facts)
         plan = await planned.choose()
@@ -167,6 +155,24 @@ class TranscodeVideo:
         self._say("ready", VideoStatus.READY)
         await sides.storyboard(self._steps, self._job, facts, plan)
         return result
+
+    async def _look(self) -> SourceFacts:
+        """Look at the source; one that seeks badly is copied, and whatever follows reads the copy."""
+        job, copied = self._job, self._job.copied
+        if copied is None:
+            facts = await self._steps.run(
+                ProbeSteps.probe,
+                Probe(job_id=job.job_id, video_id=job.video_id, source_key=job.source_key),
+                options.probe(job.source_size_bytes),
+                "look at the source",
+            )
+            if not facts.wants_remux:
+                return facts
+            self._say("copying the source to a container that seeks")
+            self._remuxes = True
+            copied = await copying.remux(self._steps, job, facts)
+        self._job = job.model_copy(update={"source_key": copied.source_key, "copied": copied})
+        return copied.facts
 
     async def _encode(self, facts: SourceFacts, planned: Planned) -> VerifiedRenditions:
         """Make thumbnail, sound and every span of every quality side by side, then check the whole."""

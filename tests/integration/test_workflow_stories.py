@@ -10,11 +10,11 @@ from contracts.end_steps import FailJob, Finalize
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans
+from tests.replay import outgrown_stories
 from tests.replay.fake_plans import PLAN
 from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import COMMANDS, telling, temporal_for_stories
 from tests.support.shared_temporal import shared_temporal
-from workflows import options
 
 
 async def told(story: str) -> tuple[FakeSteps, str]:
@@ -154,28 +154,31 @@ async def test_a_long_list_that_moves_after_other_waits_goes_on_counting() -> No
     assert numbers_are_used_once(steps)
 
 
-@pytest.mark.parametrize(("story", "anew"), [("full for days", True), ("full for days lists", False)])
-async def test_a_full_disk_is_waited_for_without_end_and_without_an_endless_history(
-    monkeypatch: pytest.MonkeyPatch, story: str, anew: bool
-) -> None:
-    """The workflow that waits goes on in a new run: the job's own, or that of the list."""
-    monkeypatch.setattr(options, "LONG_WAITS", 2)
-    monkeypatch.setattr(options, "WAITS_DOUBLE", 0)
+@pytest.mark.parametrize("story", outgrown_stories.STORIES)
+async def test_a_full_disk_is_waited_for_without_end_and_without_an_endless_history(story: str) -> None:
+    """The workflow that waits goes on in a new run: the job's own, and those of its lists."""
     steps = FakeSteps(story)
-    async with (
-        temporal_for_stories("limit.historyCount.suggestContinueAsNew=60") as client,
-        telling(client, steps) as handle,
-    ):
-        assert (await handle.result()).status == "ready"
-        waiting = client.get_workflow_handle(handle.id if anew else f"{handle.id}-360p")
-        now = await waiting.describe()
-        history = await waiting.fetch_history()
-    began = history.events[0].workflow_execution_started_event_attributes
-    assert began.continued_execution_run_id and began.first_execution_run_id != now.run_id
-    assert len(history.events) < 400
-    assert (steps.calls.count("probe") > 1) is anew
+    with outgrown_stories.hurried(story):
+        async with (
+            temporal_for_stories(outgrown_stories.CONFIG) as client,
+            telling(client, steps) as handle,
+        ):
+            if command := COMMANDS.get(story):
+                await asyncio.wait_for(command(handle, steps), 60)
+            assert (await asyncio.wait_for(handle.result(), 60)).status == "ready"
+            told = [client.get_workflow_handle(name, run_id=run) for run, name in steps.runs.items()]
+            events = [len((await run.fetch_history()).events) for run in told]
+    assert [run.id for run in told].count(handle.id) == steps.calls.count("plan") == 2
+    assert max(events) < 500
     assert numbers_are_used_once(steps) and not any(span.tries_before for span in steps.spans)
     assert isinstance(steps.ended, Finalize) and set(steps.ended.qualities) == {"720p", "360p"}
+    if story == outgrown_stories.LISTS:  # for as long as they went on the sound did not ask
+        assert steps.calls.count("audio") < 8 < steps.sent_away
+        assert len(told) > 2 + 2 * 2  # each of the lists, for either run of the job, and in runs of their own
+    if story == outgrown_stories.PAUSED:
+        later = steps.calls[steps.calls.index("resume") :]
+        assert later[1] == "plan" and "remux" not in later and later[-1].startswith("drop")
+        assert {span.source_key for span in steps.spans} == {"remuxed/1-1.mkv"}
 
 
 async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:

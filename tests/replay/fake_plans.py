@@ -13,6 +13,7 @@ from contracts.media import (
     VideoFacts,
 )
 from contracts.states import Codec
+from tests.replay import outgrown_stories
 
 FACTS = SourceFacts(
     format_name="mov,mp4",
@@ -76,6 +77,8 @@ GONE = PLAN.model_copy(
 HALF_GONE = LONG.model_copy(
     update={"renditions": tuple(r.model_copy(update={"ffmpeg": "8.1-first"}) for r in LONG.renditions)}
 )
+# A video of minutes, for a site of many workers: all its spans wait side by side.
+WIDE = LONG.model_copy(update={"spans": LONG.spans[:12], "lists": (), "window": 12})
 PLANS = {
     "gone": GONE,
     "partial": TWO_TRACKS,
@@ -83,5 +86,6 @@ PLANS = {
     "cancelled lists": LONG,
     "lists": LONG,
     "moved lists": HALF_GONE,
-    "full for days lists": LONG,
+    outgrown_stories.LISTS: LONG.model_copy(update={"spans": LONG.spans[:16], "window": 4}),
+    outgrown_stories.WIDE: WIDE,
 }

@@ -37,7 +37,7 @@ from contracts.media import (
     VideoRendition,
 )
 from contracts.queues import TaskQueue
-from contracts.remux_steps import DropRemux, Remux, RemuxedSource
+from contracts.remux_steps import DropRemux, Remux
 from contracts.steps import (
     EncodeAudio,
     EncodedAudio,
@@ -47,6 +47,7 @@ from contracts.steps import (
     MakeStoryboard,
     MakeThumbnail,
     Probe,
+    RemuxedSource,
     TranscodedSpan,
     TranscodeSpan,
 )
@@ -54,7 +55,7 @@ from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media.continuing import continued
 from media.pinning import pin_anew
 from media.routing import descended, routed
-from tests.replay import gpu_stories
+from tests.replay import gpu_stories, outgrown_stories
 from tests.replay.fake_plans import FACTS, LONG, PLAN, PLANS
 from tests.support.media_facts import toolbox
 
@@ -110,8 +111,10 @@ class FakeSteps:
         self.encoding = asyncio.Event()
         self.verifying = asyncio.Event()
         self.publishing = asyncio.Event()
+        self.stopping = asyncio.Event()
         self.paused = asyncio.Event()
         self.plans: list[MakePlan] = []
+        self.runs: dict[str, str] = {}  # workflows of what was asked, by their runs, as they came
         self.priorities: list[int | None] = []
         self.published: list[Publish] = []
         self.held = self.sent_away = 0
@@ -145,6 +148,7 @@ class FakeSteps:
     async def plan(self, request: MakePlan) -> TranscodePlan:
         self.calls.append(request.step_key)
         self.plans.append(request)
+        self._note_run()
         if self.story == "cancelled":
             self.planning.set()
             await asyncio.sleep(0.5)  # it never hears of the cancel, and answers as if nothing had happened
@@ -176,6 +180,9 @@ class FakeSteps:
         self.calls.append("audio")
         if request.ffmpeg == "8.1-gone":
             raise Without("This worker does not have that ffmpeg.")
+        self._find_room(request)
+        if self.story == outgrown_stories.PAUSED and self.calls.count("plan") == 1:
+            await self._stop_slowly()
         if self.story == "partial" and request.audio.track == 1:
             raise SourceUnreadable("The second sound track is damaged.")
         return EncodedAudio(
@@ -197,6 +204,7 @@ class FakeSteps:
         self.calls.append(f"transcode~{request.generation}")
         self.priorities.append(activity.info().priority.priority_key)
         self.spans.append(request)
+        self._note_run()
         self.queues.append(activity.info().task_queue)
         await gpu_stories.happen(self.story, request, lambda: self.ended is not None)
         if request.ffmpeg == "8.1-gone":
@@ -211,9 +219,7 @@ class FakeSteps:
             raise Drained("The worker was stopped.")
         if self.story == "moved lists" and request.step_qualities == ("360p",) and request.span.first_segment == 0:
             self._drain_and_lack(request.generation)
-        if self.story.startswith("full for days") and request.span.first_segment == 0 and self.sent_away < 10:
-            self.sent_away += 1
-            raise Busy("The scratch disk is full.")
+        self._find_room(request)
         if self.story == "worn out" and activity.info().attempt == 1:
             raise RuntimeError("once in each generation")
         if self.story == "worn out" and request.generation == 0:
@@ -243,6 +249,24 @@ class FakeSteps:
         while True:
             activity.heartbeat()
             await asyncio.sleep(0.05)
+
+    def _note_run(self) -> None:
+        info = activity.info()
+        self.runs[info.workflow_run_id or ""] = info.workflow_id or ""
+
+    def _find_room(self, request: EncodeAudio | TranscodeSpan) -> None:
+        if outgrown_stories.is_full(self.story, request, self.calls.count("plan"), self.sent_away):
+            self.sent_away += isinstance(request, TranscodeSpan)
+            raise Busy("The scratch disk is full.")
+
+    async def _stop_slowly(self) -> None:
+        """Hear of the cancel, and end only when there is a pause as well."""
+        try:
+            await self._hold()
+        except asyncio.CancelledError:
+            self.stopping.set()
+            await self.paused.wait()
+            raise
 
     @activity.defn
     async def verify(self, request: VerifyRenditions) -> VerifiedRenditions:

@@ -1,13 +1,7 @@
-"""Run the workflow with fake steps on a real Temporal, for tests and for recording histories.
-
-`python -m tests.replay.stories` re-records `histories/` (allowed until 0.1 is tagged; afterwards only added to).
-"""
+"""Run the workflow with fake steps on a real Temporal, for tests and for recording histories."""
 
 import asyncio
-import json
-import os
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -15,13 +9,13 @@ from typing import Any
 
 import temporalio.worker.workflow_sandbox as sandbox
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
-from contracts.housekeeping import KeepHouse
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.queues import SEARCH_OWNER, SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
 from contracts.states import JobKind, Tier
@@ -29,13 +23,10 @@ from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
 from runtime.payloads import data_converter
 from runtime.temporal_server import DYNAMIC_CONFIG
-from tests.replay import gpu_stories
-from tests.replay.fake_chores import AWAY, BUSY, fake_chores
+from tests.replay import gpu_stories, outgrown_stories
 from tests.replay.fake_plans import LONG, PLAN
 from tests.replay.fake_steps import FakeSteps
-from tests.replay.webhook_stories import WEBHOOK_STORIES, FakeReceiver, telling_webhook
 from workflows.encode_list import TranscodeList
-from workflows.housekeeping import Housekeeping
 from workflows.transcode_video import TranscodeVideo
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -64,7 +55,7 @@ REQUESTS = {
 }
 
 
-def _name(story: str) -> str:
+def dashed(story: str) -> str:
     return story.replace(" ", "-")
 
 
@@ -106,7 +97,16 @@ async def _has_decided_after(handle: Handle, step: str) -> bool:
     named = {e.event_id: e.activity_task_scheduled_event_attributes.activity_id for e in events}
     ended = [e.activity_task_completed_event_attributes.scheduled_event_id for e in events]
     place = next((place for place, number in enumerate(ended) if named.get(number) == step), len(events))
-    return any(e.HasField("workflow_task_completed_event_attributes") for e in events[place:])
+    return _has_decided(events[place:])
+
+
+def _has_decided(events: Sequence[HistoryEvent]) -> bool:
+    return any(e.HasField("workflow_task_completed_event_attributes") for e in events)
+
+
+def _goes_on_from(events: Sequence[HistoryEvent]) -> str:
+    """Name the run that this one goes on from."""
+    return events[0].workflow_execution_started_event_attributes.continued_execution_run_id
 
 
 async def _cancel_the_publishing(handle: Handle, steps: FakeSteps) -> None:
@@ -123,7 +123,7 @@ async def has_heard_of_the_cancel(handle: WorkflowHandle[Any, Any]) -> bool:
     events = (await handle.fetch_history()).events
     asked = [bool(e.HasField("workflow_execution_cancel_requested_event_attributes")) for e in events]
     after = events[asked.index(True) :] if any(asked) else []
-    return any(e.HasField("workflow_task_completed_event_attributes") for e in after)
+    return _has_decided(after)
 
 
 async def _pause_a_wait(handle: Handle, steps: FakeSteps) -> None:
@@ -137,6 +137,18 @@ async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
     await handle.execute_update(TranscodeVideo.pause)
     await handle.cancel()
+
+
+async def _pause_between_runs(handle: Handle, steps: FakeSteps) -> None:
+    """Pause when it has been decided to go on in a new run; resume when that one has begun to do nothing."""
+    await steps.stopping.wait()
+    await handle.execute_update(TranscodeVideo.pause)
+    steps.paused.set()
+    while not _goes_on_from(events := (await handle.fetch_history()).events) or not _has_decided(events):
+        await asyncio.sleep(0.05)
+    assert not any(e.HasField("activity_task_scheduled_event_attributes") for e in events), "it is paused"
+    steps.calls.append("resume")
+    await handle.execute_update(TranscodeVideo.resume)
 
 
 # What somebody does while the story goes on.
@@ -153,6 +165,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     gpu_stories.PAUSED: _pause_and_resume,
     gpu_stories.PAUSED_BUSY: _pause_a_wait,
     gpu_stories.CANCELLED: _cancel_encoders,
+    outgrown_stories.PAUSED: _pause_between_runs,
 }
 
 STORIES = (
@@ -173,7 +186,7 @@ STORIES = (
     "remuxed",
     "gone",
     *REQUESTS,
-    *COMMANDS,
+    *(story for story in COMMANDS if story not in outgrown_stories.STORIES),
     *(story for story in gpu_stories.STORIES if story not in {*REQUESTS, *COMMANDS}),
 )
 
@@ -232,71 +245,6 @@ async def telling(client: Client, steps: FakeSteps, *, slots: int | None = None)
         yield await client.start_workflow(
             TranscodeVideo.run,
             request,
-            id=f"{workflow_id(request.video_id, request.job_id)}-{_name(steps.story)}",
+            id=f"{workflow_id(request.video_id, request.job_id)}-{dashed(steps.story)}",
             task_queue=TaskQueue.ORCHESTRATE,
         )
-
-
-def scrubbed(found: Any) -> Any:
-    """Leave out what names the machine that recorded it: stack traces, and identities such as `123@host`."""
-    if isinstance(found, dict):
-        return {key: scrubbed(value) for key, value in found.items() if key != "stackTrace"}
-    if isinstance(found, list):
-        return [scrubbed(each) for each in found]
-    return re.sub(r"^\d+@.*", "recorded", found) if isinstance(found, str) else found
-
-
-async def record() -> None:
-    HISTORIES.mkdir(exist_ok=True)
-    async with temporal_for_stories() as client:
-        for story in STORIES:
-            steps = FakeSteps(story)
-            async with telling(client, steps) as handle:
-                if command := COMMANDS.get(story):
-                    await command(handle, steps)
-                try:
-                    await handle.result()
-                except Exception as error:
-                    print(f"{story}: {error.__cause__!r}")
-                await _keep(story, handle)
-                if steps.planned.spans == LONG.spans:
-                    await _keep(f"{story} 360p", client.get_workflow_handle(f"{handle.id}-360p"))
-                if story == gpu_stories.FAILS_LISTS:
-                    await _keep(f"{story} 720p", client.get_workflow_handle(f"{handle.id}-720p"))
-        for story in WEBHOOK_STORIES:
-            async with telling_webhook(client, FakeReceiver(story)) as delivery:
-                await delivery.result()
-                await _keep(story, delivery)
-
-
-async def record_house() -> None:
-    """Record one run of Housekeeping, in which a chore fails."""
-    async with temporal_for_stories() as client:
-        house = Worker(
-            client,
-            task_queue=TaskQueue.ORCHESTRATE,
-            workflows=[Housekeeping],
-            activities=fake_chores(),
-            interceptors=[FailureInterceptor()],
-            disable_eager_activity_execution=True,
-        )
-        async with house:
-            handle = await client.start_workflow(
-                Housekeeping.run, KeepHouse(), id=HOUSE, task_queue=TaskQueue.ORCHESTRATE
-            )
-            kept = await handle.result()
-            assert (kept.done, list(kept.failed)) == ({BUSY: 2}, [AWAY])
-            await _keep(HOUSE, handle)
-
-
-async def _keep(story: str, handle: WorkflowHandle[Any, Any]) -> None:
-    history = await handle.fetch_history()
-    text = json.dumps(scrubbed(json.loads(history.to_json())), indent=1)
-    (HISTORIES / f"{_name(story)}.json").write_text(text + "\n")
-    print(f"{story}: {len(history.events)} events")
-
-
-if __name__ == "__main__":
-    asyncio.run(record())
-    asyncio.run(record_house())
-    os._exit(0)

@@ -6,7 +6,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.remuxing import RemuxSteps
 from contracts.ids import JobId, ObjectKey, VideoId
-from contracts.remux_steps import DropRemux, Remux, RemuxedSource
+from contracts.remux_steps import DropRemux, Remux
+from contracts.steps import RemuxedSource
 from media.limits import Limits
 from media.probe import probe
 from media.tools import Toolbox
