@@ -17,6 +17,8 @@ from contracts.errors import (
     FailureKind,
     GpuLacks,
     SourceError,
+    StorageUnavailable,
+    StorageUploadFailed,
     UpstreamFailure,
     VlogError,
     WorkerBroken,
@@ -30,7 +32,7 @@ log = logging.getLogger(__name__)
 
 STREAK = 5
 LONGEST = 20  # times the first wait: 30 s becomes 10 minutes
-TRUST_S = 10.0  # a file may be blamed this long after the machine was seen to work
+TRUST_S = 10.0  # others may be blamed this long after the machine was seen to work
 AGAIN_S = 2.0
 ANSWER_S = 2.0
 
@@ -38,6 +40,9 @@ Test = Callable[[str], Awaitable[None]]  # given the ffmpeg build in doubt, or "
 
 # Neither the machine's doing nor the video's: a step of which one of these came says nothing about either.
 ELSEWHERE = (DownloadTimeout, UpstreamFailure, GpuLacks)
+# These blame the file, or the storage, which is away for all workers at once. The test, which needs only our own disk,
+# says whether it is us after all; however many they are, they do not.
+BLAMES_OTHERS = (SourceError, StorageUnavailable, StorageUploadFailed)
 
 
 @dataclass
@@ -93,11 +98,11 @@ class Quarantine:
         pool = next((pool for pool in self._ffmpeg.pools if pool.queue == queue), None)
         if pool is None or error.kind is FailureKind.LATER or isinstance(error, ELSEWHERE):
             return False
-        blames_the_file = isinstance(error, SourceError)
+        blames_others = isinstance(error, BLAMES_OTHERS)
         # A device that fails has the CPU to fall back on: there is nothing to give back.
-        if error.kind is not FailureKind.DESCEND and not await self._works(build, TRUST_S * blames_the_file):
+        if error.kind is not FailureKind.DESCEND and not await self._works(build, TRUST_S * blames_others):
             return True
-        if not blames_the_file:
+        if not blames_others:
             await self._count(pool, error)
         return False
 

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from contracts.errors import EncoderCrashed, GpuFailed, GpuLacks, ScratchFull, SourceUnreadable, VlogError
+from contracts.errors import (
+    EncoderCrashed,
+    GpuFailed,
+    GpuLacks,
+    ScratchFull,
+    SourceUnreadable,
+    StorageUnavailable,
+    StorageUploadFailed,
+    VlogError,
+)
 from contracts.queues import Pool
 from mirror import writes
 from mirror.claims import WorkerRegistration
@@ -23,6 +32,7 @@ POOLS = (Pool.ORCHESTRATE, Pool.IO, Pool.CPU, Pool.GPU)
 CPU, GPU, IO = Pool.CPU.queue, Pool.GPU.queue, Pool.IO.queue
 FFMPEG_POOLS = {Pool.IO, Pool.CPU, Pool.GPU}
 CRASH = EncoderCrashed("It crashed.")
+AWAY = StorageUnavailable("Storage did not answer.")
 
 
 class Machine:
@@ -120,7 +130,7 @@ async def test_a_broken_worker_beside_others_gives_its_first_failed_step_back_an
     await register(database, THEM)
     machine.broken = True
     async with watched(database, machine, wait_s=60) as quarantine:
-        together = await asyncio.gather(*(quarantine.is_ours(CPU, CRASH, "7.1") for _ in range(4)))
+        together = await asyncio.gather(*(quarantine.is_ours(CPU, error, "7.1") for error in (AWAY, CRASH) * 2))
         assert together == [True] * 4
         assert machine.tests == ["7.1"], "steps that fail side by side share one test, of the ffmpeg in doubt"
         assert set(machine.aside) == FFMPEG_POOLS, "what orchestrates goes on"
@@ -159,8 +169,12 @@ async def test_five_failures_in_a_row_are_too_many_whatever_the_test_says(
         assert await quarantine.is_ours(CPU, CRASH, ""), "what was still running is given back"
 
 
-@pytest.mark.parametrize("error", [SourceUnreadable("No."), ScratchFull("Later.")], ids=lambda error: error.code)
-async def test_bad_uploads_and_busy_disks_take_no_good_worker_out(
+@pytest.mark.parametrize(
+    "error",
+    [SourceUnreadable("No."), ScratchFull("Later."), AWAY, StorageUploadFailed("No.")],
+    ids=lambda error: error.code,
+)
+async def test_bad_uploads_busy_disks_and_a_storage_that_is_away_take_no_good_worker_out(
     database: Database, machine: Machine, error: VlogError
 ) -> None:
     await register(database, US)
