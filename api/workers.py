@@ -118,13 +118,16 @@ async def delete(worker_id: Id, here: Here, actor: Actor = None) -> Deleted:
     "/{worker_id}/keys",
     status_code=201,
     summary="Give it another key",
-    responses=_UNKNOWN | errors(422),
+    responses=_UNKNOWN
+    | errors(422)
+    | like(409, "A local worker", "WORKER_LOCAL", "This worker registers itself and needs no key."),
     openapi_extra=json_body(AskKey),
 )
 async def add_key(worker_id: Id, request: Request, response: Response, here: Here, actor: Actor = None) -> Registered:
     """Make a key beside those a worker has, to change them without a pause: add, tell the worker, revoke the old one.
 
-    A worker whose keys were all revoked is let in again by it; a disabled one stays disabled.
+    A worker whose keys were all revoked is let in again by it; a disabled one stays disabled. A local one, which
+    registers itself, is given none.
     """
     asked = await small_json(request, AskKey)
     days = asked.expires_in_days

@@ -123,10 +123,16 @@ async def forget(s: WriteSession, worker_id: str, actor: str | None, *, alive_s:
 
 
 async def add_key(s: WriteSession, worker_id: str, key: NewKey, actor: str | None) -> bool:
-    """Give a worker another key, beside those it has; a revoked worker is let in again, a disabled one is not."""
+    """Give a worker another key, beside those it has; a revoked worker is let in again, a disabled one is not.
+
+    One that never had a key registers itself. With one it would pass for a machine that comes over HTTP, and plans
+    would wait for it to ask there.
+    """
     worker = await _locked(s, worker_id)
     if worker is None:
         return False
+    if not await _has_keys(s, worker):
+        raise Refused("WORKER_LOCAL", "This worker registers itself and needs no key.")
     worker.revoked_at = None
     await _keep(s, worker, key)
     await _tell(s, worker, "worker.key_added", "got a new key", actor, key_prefix=key.key_prefix)

@@ -268,7 +268,7 @@ async def test_a_deleted_worker_is_named_for_ever_by_what_it_did(lonely_api: Api
     assert event["actor"] == "ana" and event["fields"]["worker_id"] == machine.worker_id
 
 
-async def test_a_local_worker_that_runs_is_not_deleted_for_it_would_be_back(lonely_api: Api) -> None:
+async def test_a_local_worker_that_runs_is_not_deleted_for_it_would_be_back_and_gets_no_key(lonely_api: Api) -> None:
     local = Machine(lonely_api, "local-1", "")
     async with lonely_api.database.write() as s:
         await writes.register_worker(s, WorkerRegistration("local-1", "here"))
@@ -277,6 +277,7 @@ async def test_a_local_worker_that_runs_is_not_deleted_for_it_would_be_back(lone
         assert refused(await local.command("DELETE")) == (409, "WORKER_ALIVE")
     assert (await local.command("POST", "revoke")).json()["standing"] == "revoked"
     assert refused(await local.command("DELETE")) == (409, "WORKER_ALIVE")
+    assert refused(await local.command("POST", "keys")) == (409, "WORKER_LOCAL"), "plans would not see it any more"
     await local.silent_for(61)
     assert (await local.command("DELETE")).status_code == 200
     async with lonely_api.database.write() as s:
