@@ -26,6 +26,9 @@ class Pool(StrEnum):
         return TaskQueue(f"vlog-{self.value}")
 
 
+DEFAULT_POOLS = (Pool.ORCHESTRATE, Pool.IO, Pool.CPU)  # of a worker that was not told any
+
+
 def share_of(slots: int, wanted: int) -> int:
     """Say how many of a worker's slots a step takes: however large, it leaves one to sound and pictures."""
     return min(wanted, max(1, slots - 1))

@@ -5,6 +5,8 @@ import fcntl
 import itertools
 import os
 import secrets
+import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -112,15 +114,37 @@ def is_held(home: Path) -> bool:
         return False
 
 
-def take_seat(home: Path) -> tuple[int, BinaryIO]:
-    """Take the lowest number that no living process of this home has, until the file that comes with it is closed."""
+@dataclass(frozen=True)
+class Seat:
+    """A place in this home that one process at a time has, until the file is closed or the process ends."""
+
+    number: int
+    owner: str  # the id of whoever sits here, always the same; no other home has it, on whatever machine
+    file: BinaryIO
+
+
+def take_seat(home: Path, kind: str) -> Seat:
+    """Take the lowest seat of a kind that no living process of this home has."""
     folder = make_private(home / "seats")
     for number in itertools.count(1):
-        seat = open(folder / str(number), "ab")
-        if _lock(seat.fileno()):
-            return number, seat
-        seat.close()
+        file = open(folder / f"{kind}-{number}", "a+b")
+        if _lock(file.fileno()):
+            return Seat(number, _owner(file), file)
+        file.close()
     raise AssertionError("numbers do not end")
+
+
+def _owner(file: BinaryIO) -> str:
+    """Read who owns a seat; the first to take it says so, and anew if a crash left half of an id."""
+    file.seek(0)
+    try:
+        return str(uuid.UUID(file.read(100).decode("ascii")))
+    except ValueError:
+        made = str(uuid.uuid4())
+        file.truncate(0)
+        file.write(made.encode())
+        file.flush()
+        return made
 
 
 def _lock_file(home: Path) -> BinaryIO:

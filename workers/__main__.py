@@ -8,7 +8,7 @@ import structlog
 
 from contracts.errors import VlogError
 from contracts.gateway import REMOTE_POOLS
-from contracts.queues import Pool
+from contracts.queues import DEFAULT_POOLS, Pool
 from mirror.sessions import SchemaNotReady
 from runtime.exiting import exit_now
 from runtime.joining import NotRunning
@@ -19,9 +19,6 @@ from workers.main import serve
 from workers.remote import serve_remote
 
 log = structlog.get_logger("worker")
-
-DEFAULT_POOLS = "orchestrate,io,cpu"
-DEFAULT_REMOTE_POOLS = REMOTE_POOLS[0].value
 
 
 def pools_from(texts: Sequence[str]) -> tuple[Pool, ...]:
@@ -43,7 +40,7 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     remote = settings.worker_api_url is not None
     try:
-        pools = pools_from(arguments.pool or [DEFAULT_REMOTE_POOLS if remote else DEFAULT_POOLS])
+        pools = pools_from(arguments.pool or (REMOTE_POOLS[:1] if remote else DEFAULT_POOLS))
     except ValueError as error:
         parser.error(str(error))
     configure_logs(settings, "worker")

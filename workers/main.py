@@ -58,11 +58,11 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         loop.add_signal_handler(number, stop)
 
     joined = resolve(settings)
+    called = name_for(settings, pools)  # by what it is told to serve: a GPU that fails today does not rename it
     tools = await find_tools(settings.ffmpeg)
     pools, gpu = await look_for_gpu(settings, pools, tools)
     machine = replace(this_machine(), gpu_sessions=gpu.sessions)
     slots = all_slots(pools, settings, machine)
-    called = name_for(settings)
     identity = WorkerIdentity(
         worker_id=called.worker_id,
         worker_name=called.name,

@@ -1,16 +1,20 @@
 """What a worker is called, and by which id the mirror knows it: after a restart it is the same one.
 
-So a killed worker leaves no ghost, and one that was disabled, or set itself aside, stays so.
+So a killed worker leaves no ghost, and one that was disabled, or set itself aside, stays so. Workers that differ do not
+take each other's seats, in whatever order a machine starts them: a disable must not move from the GPU to the CPU.
 """
 
 import logging
 import os
 import socket
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import BinaryIO
+from pathlib import Path
+from urllib.parse import quote
 
-from runtime.home import take_seat
+from contracts.queues import DEFAULT_POOLS, Pool
+from runtime.home import Seat, take_seat
 from runtime.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -20,22 +24,24 @@ log = logging.getLogger(__name__)
 class Called:
     name: str
     worker_id: str
-    seat: BinaryIO | None = None  # to be kept open: a second worker without a name is another one
+    seat: Seat | None = None  # to be kept: while it is held, a second worker like this one is another one
 
 
-def name_for(settings: Settings) -> Called:
+def name_for(settings: Settings, pools: Collection[Pool]) -> Called:
     """Take the name that the settings give, else one that no other worker of this machine and home has now."""
-    host = socket.gethostname()
-    if settings.worker_name:
-        return Called(settings.worker_name, _id(settings, settings.worker_name))
+    given, host = settings.worker_name, socket.gethostname()
+    kind = _kind(settings, pools)
     try:
-        number, seat = take_seat(settings.home)
+        seat = take_seat(settings.home, f"name-{quote(given, safe='')}" if given else kind)
     except OSError as error:
-        log.warning("%s cannot be written: without VLOG_WORKER_NAME this worker is new at every start", error.filename)
-        return Called(f"{host}-{os.getpid()}", str(uuid.uuid4()))
-    name = f"{host}-w{number}"  # `vlog up` calls its own host-1, host-2
-    return Called(name, _id(settings, name), seat)
+        log.warning("no seat below %s, this worker is a new one at every start: %s", settings.home, error)
+        return Called(given or f"{host}-{os.getpid()}", str(uuid.uuid4()))
+    return Called(given or f"{host}-{kind}-{seat.number}", seat.owner, seat)
 
 
-def _id(settings: Settings, name: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"vlog:{socket.gethostname()}:{settings.home}:{name}"))
+def _kind(settings: Settings, pools: Collection[Pool]) -> str:
+    """Say what a worker is started for: `cpu`, `orchestrate-io`, `gpu-renderD129`; `worker` is the usual one."""
+    # Not `""` for that: `vlog up` calls its own host-1, host-2.
+    served = "worker" if set(pools) == set(DEFAULT_POOLS) else "-".join(pool for pool in Pool if pool in pools)
+    device = Path(settings.gpu_device or "").name if Pool.GPU in pools else ""
+    return f"{served}-{device}" if device else served
