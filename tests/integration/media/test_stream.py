@@ -68,7 +68,7 @@ def _replace(path: Path, old: str, new: str) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a missing segment": (lambda base: (base / "r1/240p/seg_00001.m4s").unlink(), "missing"),
-    "an empty segment": (lambda base: (base / "r1/240p/seg_00001.m4s").write_bytes(b""), "no samples"),
+    "an empty segment": (lambda base: (base / "r1/240p/seg_00001.m4s").write_bytes(b""), "it is empty"),
     "a cut segment": (
         lambda base: (base / "r1/360p/seg_00002.m4s").write_bytes((base / "r1/360p/seg_00002.m4s").read_bytes()[:-50]),
         "cut off",

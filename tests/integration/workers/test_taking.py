@@ -84,7 +84,7 @@ async def test_workers_that_compete_take_each_attempt_once_and_the_mirror_names_
             # A connection of its own, as another process has.
             target = client.service_client.config.target_host
             own = await Client.connect(target, data_converter=pydantic_data_converter, identity=name)
-            made = build_worker(own, Pool.CPU, parts, FailureInterceptor(first_delay_s=0.05))
+            made = build_worker(own, Pool.CPU, parts, FailureInterceptor(first_delay_s=1.0))
             assert made is not None
             await running.enter_async_context(made)
         assert await asyncio.wait_for(ended, WITHIN_S) == STEPS

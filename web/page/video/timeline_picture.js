@@ -75,7 +75,8 @@ function Attempt({ bar, x, y, chosen, choose, tab }) {
   const { step } = bar;
   const left = x(bar.start);
   const wide = Math.max(3, x(bar.end) - left);
-  const text = cut(label(step), (wide - 8) / LETTER);
+  // Without dots: what one reads has to be a part of what is read aloud.
+  const text = label(step).slice(0, Math.max(0, Math.floor((wide - 8) / LETTER)));
   const pick = () => choose(bar.key);
   const crashed = step.outcome === "lost" || step.outcome === "failed";
   return html`<g class="attempt ${step.outcome} ${chosen ? "is-chosen" : ""}" role="button" tabindex=${tab ? 0 : -1}
