@@ -14,6 +14,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import ActivityTaskScheduledEventAttributes, HistoryEvent
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError, TimeoutError
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.chores.ending import ending_of
 from activities.chores.knowing import KnownWorkflow, PendingStep
@@ -61,13 +62,13 @@ class HistoryReader:
     async def story(self, workflow_id: str, known: KnownWorkflow) -> JobStory:
         """Tell a job's story up to now."""
         handle = self._client.get_workflow_handle(workflow_id)
-        events = [event async for event in handle.fetch_history_events()]
-        began = events[0].workflow_execution_started_event_attributes
+        runs = await self._runs(workflow_id)
+        first = runs[0][0]
+        began = first.workflow_execution_started_event_attributes
         [request] = await self._client.data_converter.decode(began.input.payloads, [TranscodeRequest])
-        seen = _activities(events)
-        for child in _children(events):
-            below = self._client.get_workflow_handle(child)
-            seen += _activities([event async for event in below.fetch_history_events()])
+        for child in dict.fromkeys(name for events in runs for name in _children(events)):
+            runs += await self._runs(child)
+        seen = [one for events in runs for one in _activities(events)]
         pending = {step.activity_id: step for step in known.pending}
         steps, published = [], None
         ending: Finalize | FailJob | None = None
@@ -90,12 +91,29 @@ class HistoryReader:
             request=request,
             workflow_id=workflow_id,
             title=summary or "",
-            started_at=_time(events[0].event_time),
+            started_at=_time(first.event_time),
             steps=tuple(steps),
             published=published,
             ending=ending,
             ended_at=ended_at,
         )
+
+    async def _runs(self, workflow_id: str) -> list[list[HistoryEvent]]:
+        """Read the last run of a workflow and those that it went on from, the first one first."""
+        runs: list[list[HistoryEvent]] = []
+        run_id: str | None = None
+        while run_id or not runs:
+            handle = self._client.get_workflow_handle(workflow_id, run_id=run_id)
+            try:
+                events = [event async for event in handle.fetch_history_events()]
+            except RPCError as error:
+                # An earlier run may be forgotten already: it ended long before the last one.
+                if not runs or error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                break
+            runs.insert(0, events)
+            run_id = events[0].workflow_execution_started_event_attributes.continued_execution_run_id
+        return runs
 
     async def _told(self, seen: _Seen, pending: PendingStep | None) -> tuple[StepRequest, ToldStep] | None:
         """Tell of the last attempt of one activity; None when nobody has begun it, or it is no step of ours."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from temporalio import activity
+from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -37,6 +37,7 @@ from runtime.settings import Settings
 from storage.local import LocalStore
 from tests.integration.housekeeping.test_drift import change, name_of, outbox
 from tests.integration.mirror.story import WORKER, register, rows_of, upload
+from tests.replay import outgrown_stories
 from tests.replay.fake_steps import FakeSteps
 from tests.support.eventually import eventually
 from workers.mirror import reader_types
@@ -157,8 +158,11 @@ async def picture(database: Database, video: CreatedVideo) -> dict[str, list[dic
         rows = await rows_of(database, f"SELECT * FROM {table} WHERE {where}", **{key[1:]: names[key]})
         # Whether the step that writes an unhappy end is a row of its own is a race that its recorder may lose.
         rows = [row for row in rows if row.get("step") != "finalize"]
+        rows = [{**row, "percent": None} if row.get("outcome") == "partial" else row for row in rows]
         kept = [{name: value for name, value in row.items() if name not in NOT_COMPARED} for row in rows]
-        found[table] = sorted(kept, key=lambda row: str(row.get("step_key") or row.get("quality") or ""))
+        found[table] = sorted(
+            kept, key=lambda row: (str(row.get("step_key") or row.get("quality")), row.get("generation") or 0)
+        )
     return found
 
 
@@ -201,13 +205,23 @@ async def ended(database: Database, client: Client, outbox: Outbox, store: Local
     return video
 
 
-@pytest.mark.parametrize("story", ["success", "unreadable"])
+@pytest.mark.parametrize("story", ["success", "unreadable", outgrown_stories.DAYS])
 async def test_a_garbled_job_that_has_ended_comes_back(
-    database: Database, client: Client, outbox: Outbox, store: LocalStore, rebuilding: MirrorRebuild, story: str
+    database: Database,
+    client: Client,
+    outbox: Outbox,
+    store: LocalStore,
+    rebuilding: MirrorRebuild,
+    monkeypatch: pytest.MonkeyPatch,
+    story: str,
 ) -> None:
-    video = await ended(database, client, outbox, store, story)
+    monkeypatch.setattr(workflow.Info, "is_continue_as_new_suggested", lambda _: story == outgrown_stories.DAYS)
+    with outgrown_stories.hurried(story):
+        video = await ended(database, client, outbox, store, story)
     before = await picture(database, video)
-    assert before["videos"][0]["status"] == ("ready" if story == "success" else "failed")
+    assert before["videos"][0]["status"] == ("failed" if story == "unreadable" else "ready")
+    runs = {row["generation"] for row in before["job_steps"] if row["step"] == "plan"}
+    assert len(runs) == {"unreadable": 0, "success": 1}.get(story, 2)
     await garble(database, video)
     assert await rebuilding.rebuild(name_of(video))
     assert_same(before, await picture(database, video))
