@@ -96,8 +96,11 @@ async def test_workers_that_compete_take_each_attempt_once_and_the_mirror_names_
     assert Counter(attempt for attempt, _ in competing.taken) == dict.fromkeys(wanted, 1)
     assert {taker for _, taker in competing.taken} == set(names)
     rows = await rows_of(database, "SELECT step_key, attempt, generation, worker_id FROM job_steps")
-    assert {row["generation"] for row in rows} == {0} and len(rows) == len(wanted)
-    assert {((row["step_key"], row["attempt"]), row["worker_id"]) for row in rows} == set(competing.taken)
+    seen = Counter(((row["step_key"], row["attempt"]), row["worker_id"]) for row in rows)
+    # A first attempt that failed in a blink may be overtaken by the second before it was written; no other.
+    last = {taken for taken in competing.taken if (taken[0][0], 2) not in wanted or taken[0][1] == 2}
+    assert last <= set(seen) <= set(competing.taken) and set(seen.values()) == {1}
+    assert {row["generation"] for row in rows} == {0}
 
 
 class LastOne:
