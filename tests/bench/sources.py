@@ -26,7 +26,6 @@ class Picture:
 
 HD = Picture(1920, 1080, kbps=8000, clip_s=20)
 UHD = Picture(3840, 2160, kbps=24000, clip_s=5)
-SD = Picture(854, 480, kbps=2500, clip_s=20)
 TINY = Picture(640, 360, kbps=1200, clip_s=5)
 
 
