@@ -1,6 +1,7 @@
 """Pictures that carry their own number as eight bars, black or white: what comes out can be asked which it is."""
 
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 from media.tools import Toolbox
@@ -18,7 +19,8 @@ def draw(numbers: range) -> bytes:
 def make(tools: Toolbox, to: Path, *options: str, frames: int = 100, rate: str = "25") -> None:
     """Write numbered pictures and a tone of the same length; `options` choose codecs and container."""
     raw = ["-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{WIDTH}x{HEIGHT}", "-r", rate, "-i", "pipe:0"]
-    tone = ["-f", "lavfi", "-i", "sine=f=440:r=48000:d=60", "-shortest"]
+    # Not a longer tone and `-shortest`: on a busy machine that lets some of the rest through.
+    tone = ["-f", "lavfi", "-i", f"sine=f=440:r=48000:d={float(frames / Fraction(rate))}"]
     argv = [str(tools.pick().ffmpeg), "-y", "-v", "error", *raw, *tone, "-pix_fmt", "yuv420p", *options, str(to)]
     subprocess.run(argv, input=draw(range(frames)), check=True, timeout=60)
 

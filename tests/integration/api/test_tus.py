@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api import receiving
 from tests.integration.api.running import Api, serving
 from tests.support.eventually import eventually
 
@@ -49,19 +50,30 @@ def says(answer: httpx.Response) -> tuple[int, str]:
 
 @asynccontextmanager
 async def half_sent(api: Api, url: str, data: bytes) -> AsyncIterator[asyncio.StreamWriter]:
-    """Send the beginning of a longer piece, and keep the line open."""
+    """Send the beginning of a longer piece, and keep the line open.
+
+    The API has read all of it: what the server below it holds when a line breaks is lost, and was never promised.
+    """
+    arrived, write = 0, receiving._Piece.write
+
+    async def counted(piece: receiving._Piece, chunk: bytes) -> None:
+        nonlocal arrived
+        await write(piece, chunk)
+        arrived += len(chunk)
+
+    async def is_read() -> bool:
+        return arrived == len(data)
+
     _, writer = await asyncio.open_connection("127.0.0.1", api.port)
     head = (
         f"PATCH {url} HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
         f"Content-Type: {PIECE['Content-Type']}\r\nContent-Length: {len(DATA)}\r\n\r\n"
     )
-    writer.write(head.encode() + data)
-    await writer.drain()
-
-    async def is_being_written() -> bool:
-        return any(name.startswith("partial/") for name in api.files())
-
-    await eventually(is_being_written, within=5, every=0.02)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(receiving._Piece, "write", counted)
+        writer.write(head.encode() + data)
+        await writer.drain()
+        await eventually(is_read, within=5, every=0.02)
     try:
         yield writer
     finally:
