@@ -21,7 +21,7 @@ STAMP_DEV := $(VENV)/.vlog-setup-dev
 STAMP_WEB := web/node_modules/.vlog-setup
 STAMP_WEB_DEV := web/node_modules/.vlog-setup-dev
 
-.PHONY: help setup setup-dev demo up test check format imports alembic-check web-check unit replay integration-e2e lock bench chaos test-s3 screenshots clean chromium strace
+.PHONY: help setup setup-dev demo up test check lint types format imports alembic-check web-check unit-replay integration-e2e lock bench chaos test-s3 screenshots clean chromium strace
 
 help: ## list what make can do
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -39,15 +39,26 @@ up: setup ## run the service in the foreground; WORKERS=N worker processes
 # A checkout keeps its own home, so that two of them run side by side.
 demo up: export VLOG_HOME := $(or $(VLOG_HOME),$(CURDIR)/.vlog)
 
+# The migrations are held against the tables among the integration tests.
 test: setup-dev ## set up and pass all tests, the fast ones first
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory lint
+	@$(BESIDE) $(CHECKS)
 	@$(MAKE) --no-print-directory integration-e2e
 
 check: $(STAMP_DEV) ## format, lint, types, imports, migrations, unit and replay tests: before each commit
+	@$(MAKE) --no-print-directory lint
+	@$(BESIDE) $(CHECKS) alembic-check
+
+# The types take one core as long as all the rest another.
+CHECKS := types web-check imports unit-replay
+BESIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+lint: $(STAMP_DEV)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
+
+types: $(STAMP_DEV)
 	$(BIN)/mypy
-	@$(MAKE) --no-print-directory web-check imports alembic-check unit replay
 
 format: $(STAMP_DEV) ## let ruff write the format and the easy fixes
 	$(BIN)/ruff format --quiet .
@@ -65,20 +76,20 @@ web-check: ## types and unit tests of the page's modules
 	  cd web && node_modules/.bin/tsc -p jsconfig.json && node --test --test-reporter=dot tests/; \
 	else echo "The page's modules are not checked: make setup-dev"; fi
 
-unit: $(STAMP_DEV)
-	$(PYTEST) -n $(JOBS) -q --durations=5 tests/unit
+unit-replay: $(STAMP_DEV)
+	$(PYTEST) -n $(JOBS) -q --durations=5 tests/unit tests/replay
 
-replay: $(STAMP_DEV)
-	$(PYTEST) -q --durations=5 tests/replay
+# Who shares a service, and what begins first: tests/support/order.py.
+SHARED := --dist loadgroup --no-loadscope-reorder --durations=15
 
 integration-e2e: $(STAMP_DEV)
-	$(BIN)/python -m tests.once_more -n $(JOBS) --dist loadgroup --durations=15 tests/integration tests/e2e
+	$(BIN)/python -m tests.once_more -n $(JOBS) $(SHARED) tests/integration tests/e2e
 
 bench: $(STAMP_DEV) ## measure, and write docs/benchmarks.md (hours); ONLY=60s-veryfast ROUNDS=3 for some, QUICK=1 to try
 	$(BIN)/python -m tests.bench $(addprefix --only ,$(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(filter-out 0,$(QUICK)),--quick)
 
 test-s3: $(STAMP_DEV) ## the end-to-end tests once more, with storage on a real S3 server
-	TEST_STORAGE=s3 $(BIN)/python -m tests.once_more -n $(JOBS) --dist loadgroup --durations=15 tests/e2e
+	TEST_STORAGE=s3 $(BIN)/python -m tests.once_more -n $(JOBS) $(SHARED) tests/e2e
 
 screenshots: setup-dev ## take the README's pictures anew, of a real service in a real browser
 	$(BIN)/python -m tests.screenshots

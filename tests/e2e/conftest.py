@@ -18,30 +18,6 @@ DASHBOARD = """
 """
 
 
-SERVICES = (
-    "two_workers",
-    "remote_service",
-    "gpu_service",
-    "lone_service",
-    "gated_service",
-    "slow_service",
-    "bucket_service",
-    "service",
-)  # fixtures that start everything: seconds, and hundreds of MB
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of one service on one xdist worker, so that it is started once."""
-    for item in items:
-        if Path(__file__).parent not in item.path.parents or not hasattr(item.config, "workerinput"):
-            continue
-        for name in SERVICES:
-            if name in getattr(item, "fixturenames", ()):
-                # What `xdist_group` marks should do: xdist 3.8 writes a name that pytest 9.2 no longer reads.
-                item._id = type(item._id).parse(f"{item.nodeid}@{name}")
-                break
-
-
 @pytest.fixture(scope="session")
 def tools() -> Toolbox:
     return asyncio.run(find_tools())

@@ -41,8 +41,9 @@ async def encoding_worker(service: Service, slug: str) -> int:
 
 @pytest.fixture(scope="module")
 def long_clip(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten seconds of work, as the encoders are paced, on two qualities."""
     path = tmp_path_factory.mktemp("long") / "long.mp4"
-    make_clip(tools, path, seconds=30, size="1280x720")
+    make_clip(tools, path, seconds=20, size="854x480")
     return path
 
 

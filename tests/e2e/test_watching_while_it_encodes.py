@@ -37,7 +37,7 @@ async def test_who_joins_early_plays_from_the_start_over_the_edge_to_the_end(
     chromium()
     service = slow_service
     clip = tmp_path / "clip.mp4"
-    make_clip(tools, clip, seconds=SECONDS, size="1280x720")
+    make_clip(tools, clip, seconds=SECONDS, size="854x480")
     # The browser first: it may take longer to start than the video to encode.
     with player_page() as url:
         async with open_page(url) as page:
