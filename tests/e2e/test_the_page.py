@@ -142,8 +142,12 @@ async def test_another_is_cancelled_and_brought_back_and_a_worker_is_disabled(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_nothing_serious_stands_in_anybodys_way(slow_service: Service, page: Page, theme: str) -> None:
+async def test_nothing_serious_stands_in_anybodys_way(
+    slow_service: Service, clip: Path, page: Page, theme: str
+) -> None:
     await page.emulate_media(color_scheme="light" if theme == "light" else "dark", reduced_motion="reduce")
+    if not (await slow_service.get("/api/videos"))["items"]:  # alone: a page of a video is looked at all the same
+        await slow_service.ended((await slow_service.upload(clip, title="A clip"))["video_id"])
     videos = (await slow_service.get("/api/videos"))["items"]
     places = {"": "Library", "upload": "Upload", "workers": "Workers", "queues": "Queues"}
     places |= {f"videos/{one['video_id']}": one["title"] for one in videos[:2]}
