@@ -12,8 +12,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NPM = $(or $(shell command -v npm),$(BIN)/npm)
 PYTEST := $(BIN)/python -m pytest
-# More than cores: most of what takes long waits, for a heartbeat to be missed or a player to play.
-JOBS ?= 3
+# More than cores: most of what takes long waits, for a heartbeat to be missed or a player to play (tests/support/order.py).
+JOBS ?= 4
 
 # A stamp is newer than its lock when that lock is what is installed.
 STAMP := $(VENV)/.vlog-setup

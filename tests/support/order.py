@@ -42,7 +42,7 @@ def share_out(items: list[pytest.Item]) -> None:
     items.sort(key=turn)
     for item in items:
         # What `xdist_group` marks should do: xdist 3.8 writes a name that pytest 9.2 no longer reads.
-        item._id = type(item._id).parse(f"{item.nodeid}@{groups[id(item)]}")  # type: ignore[attr-defined]
+        item._id = type(item._id).parse(f"{item.nodeid}@{groups[id(item)]}")
 
 
 def _service(item: pytest.Item) -> str:
@@ -54,7 +54,7 @@ def _file(item: pytest.Item) -> str:
     return "-".join(item.path.relative_to(item.config.rootpath).with_suffix("").parts)
 
 
-class FromBothEnds(LoadGroupScheduling):
+class FromBothEnds(LoadGroupScheduling):  # type: ignore[misc]
     """Gives the first processes what is at the front of the line, and the others what is at its end."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
