@@ -57,6 +57,13 @@ def _address(url: str) -> str:
     return url.rstrip("/")
 
 
+def _plain(name: str) -> str:
+    # It is printed in terminals, and cut to this length in rows: two that begin alike would look like one.
+    if len(name.strip()) > 100 or not name.isprintable():
+        raise ValueError("a name is at most 100 plain characters.")
+    return name.strip()
+
+
 Home = Annotated[Path, AfterValidator(_absolute)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Slots = Annotated[int, Field(ge=1)]
@@ -136,7 +143,7 @@ class Settings(BaseSettings):
     encoder_memory: Memory | None = None  # unset: by the size of the pictures
 
     # What a worker may spend.
-    worker_name: str | None = None
+    worker_name: Annotated[str, AfterValidator(_plain)] | None = None
     machine_workers: Slots = 1  # that share what the machine has
     worker_api_url: ApiUrl | None = None  # of a worker that reaches nothing else
     worker_api_key: SecretStr | None = None

@@ -4,6 +4,7 @@ So a killed worker leaves no ghost, and one that was disabled, or set itself asi
 take each other's seats, in whatever order a machine starts them: a disable must not move from the GPU to the CPU.
 """
 
+import hashlib
 import logging
 import os
 import socket
@@ -19,6 +20,8 @@ from runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 
+LONGEST = 120  # characters of a name in a file's; file systems take 255 in all
+
 
 @dataclass(frozen=True)
 class Called:
@@ -32,11 +35,17 @@ def name_for(settings: Settings, pools: Collection[Pool]) -> Called:
     given, host = settings.worker_name, socket.gethostname()
     kind = _kind(settings, pools)
     try:
-        seat = take_seat(settings.home, f"name-{quote(given, safe='')}" if given else kind)
+        seat = take_seat(settings.home, f"name-{_as_file(given)}" if given else kind)
     except OSError as error:
         log.warning("no seat below %s, this worker is a new one at every start: %s", settings.home, error)
         return Called(given or f"{host}-{os.getpid()}", str(uuid.uuid4()))
     return Called(given or f"{host}-{kind}-{seat.number}", seat.owner, seat)
+
+
+def _as_file(name: str) -> str:
+    """Turn a name into one that any file system takes: twenty-five letters of some scripts are too long written out."""
+    written = quote(name, safe="")
+    return written if len(written) <= LONGEST else f"{written[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def _kind(settings: Settings, pools: Collection[Pool]) -> str:

@@ -38,6 +38,15 @@ def test_a_typo_is_an_error_that_names_the_right_setting(monkeypatch: pytest.Mon
         load_settings()
 
 
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "two\nlines", "\u202etfel", 101 * "x"])
+def test_a_worker_s_name_steers_no_terminal_and_is_not_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLOG_WORKER_NAME", name)
+    with pytest.raises(SettingsError, match=r"VLOG_WORKER_NAME.*100 plain characters"):
+        load_settings()
+    monkeypatch.setenv("VLOG_WORKER_NAME", " Größe 工作室 ")
+    assert load_settings().worker_name == "Größe 工作室"
+
+
 def test_a_typo_in_lower_case_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("vlog_prot", "9001")
     with pytest.raises(SettingsError, match="VLOG_PORT"):

@@ -33,7 +33,11 @@ def stop(worker: Called) -> None:
         worker.seat.file.close()
 
 
-@pytest.mark.parametrize("given", [{}, {"worker_name": "studio/../größe"}], ids=["unnamed", "named"])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"worker_name": "studio/../größe"}, {"worker_name": 100 * "工"}],
+    ids=["unnamed", "named", "at length"],
+)
 def test_a_worker_is_the_same_after_a_restart_and_another_beside_it_is_not(start: Start, given: dict[str, str]) -> None:
     first, second = start(**given), start(**given)
     assert first.worker_id != second.worker_id
@@ -43,6 +47,11 @@ def test_a_worker_is_the_same_after_a_restart_and_another_beside_it_is_not(start
     assert (again.name, again.worker_id) == (first.name, first.worker_id)
     elsewhere = start(home="of another machine", **given)
     assert elsewhere.name == first.name and elsewhere.worker_id != first.worker_id
+
+
+def test_long_names_that_begin_alike_are_two_workers(start: Start) -> None:
+    both = [start(worker_name=99 * "工" + end) for end in "12"]
+    assert [each.seat and each.seat.number for each in both] == [1, 1]
 
 
 def test_two_machines_of_one_name_and_path_are_two_workers(start: Start, tmp_path: Path) -> None:
