@@ -51,13 +51,21 @@ async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
     """Write the plan; the job is locked.
 
     A quality of a newer generation than before starts anew, and its row with it: nothing made before is used. The
-    job's own percent does not go back.
+    job's own percent does not go back. Of a job that has ended only the plan itself is mended: by this one its
+    renditions were made, and a retry goes on with it.
     """
     written = jsonable(plan)
     before, now = generations(job.plan), generations(written)
     if any(before.get(name, 0) > generation for name, generation in now.items()):
         return  # told late: a newer plan is there
     anew = [name for name, generation in now.items() if generation > before.get(name, generation)]
+    if has_ended(job):
+        if anew or job.plan is None:
+            await tell_descents(s, job, plan)
+            at_the_end = (job.plan or {}).get("notes", ())  # what the end had to say stays said
+            written["notes"] += [note for note in at_the_end if note not in written["notes"]]
+            job.plan = written
+        return
     await tell_descents(s, job, plan)
     job.plan = written
     rows: list[dict[str, Any]] = [

@@ -88,6 +88,10 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
                 update(Worker).where(Worker.worker_id == worker.worker_id).values(acquire_conflicts=conflicts)
             )
         return False
+    if has_ended(job):  # the end was quicker to be written, as when Postgres was slow to take this
+        for result in news.learned:
+            if isinstance(result, TranscodePlan):
+                await put_plan(s, job, result)
     # A row that somebody else declared lost is taken back by its worker; one that ended is closed.
     if row is not None and row.finished_at is not None and row.outcome is not StepOutcome.LOST:
         _add_detail(row, news)

@@ -4,10 +4,11 @@ from typing import Any
 
 from sqlalchemy import text
 
+from contracts.end_steps import Finalize
 from contracts.ids import JobId
 from contracts.media import IdleGpu, Span, TranscodePlan
 from contracts.queues import Pool
-from contracts.states import Codec, StepName, StepOutcome, WorkerType
+from contracts.states import Codec, StepName, StepOutcome, WorkerStatus, WorkerType
 from contracts.steps import QualityProgress, StepProgress
 from mirror import writes
 from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus, others_serve
@@ -15,7 +16,8 @@ from mirror.recorder import StepClaim, WorkerIdentity
 from mirror.registry import NewKey, NewWorker, admit
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, WorkerRegistration
-from tests.integration.mirror.story import PLAN, claim, event_names, job_row, planned, row, tell
+from mirror.writes_steps import StepEnd, StepNews, WorkerLoad, record_step
+from tests.integration.mirror.story import PLAN, claim, event_names, everything_in, job_row, planned, row, tell
 from workers.idle_gpus import IdleGpus
 
 GPU = WorkerIdentity("gpu-1", "gpu", slots={"vlog-gpu": 2})
@@ -180,6 +182,33 @@ async def test_what_a_gpu_failed_is_told_and_begins_anew_in_the_rows(database: D
     assert (job["last_error"], job["attempt_number"]) == (None, 1)
     await tell(database, span(video, 0, **cpu), done(2), end=StepOutcome.COMPLETED)
     assert await row(database, quality, id=video.job_id) == {"status": "completed", "segments_completed": 4}
+
+
+async def test_a_descent_that_is_told_after_the_jobs_end_is_in_its_plan_and_changes_nothing_else(
+    database: Database,
+) -> None:
+    """The end is written by an activity; a plan by the recorder, when Postgres lets it: it may be the slower one."""
+    await register(database)
+    video = await planned(database)
+    await learn(database, video, ON_GPU)
+    again = claim(video, StepName.PLAN, step_key="plan:1")
+    await tell(database, again)
+    ending = Finalize(
+        job_id=video.job_id, video_id=video.video_id, duration_s=24, qualities=("720p", "360p"), notes=("A dull end.",)
+    )
+    async with database.write() as s:
+        assert await writes.complete_job(s, ending)
+    rows = await everything_in(database, "quality_progress", "job_steps", "videos")
+    for plan in (DESCENDED, ON_GPU):
+        late = StepNews(again, None, end=StepEnd(StepOutcome.COMPLETED), learned=(plan,))
+        async with database.write() as s:
+            await record_step(s, late, GPU, WorkerLoad(WorkerStatus.IDLE, None))
+        job = await job_row(database, video)
+        large = job["plan"]["renditions"][0]
+        assert (large["gpu"], large["generation"], large["descended"]) == (False, 1, "The device is gone.")
+        assert job["plan"]["notes"] == [*PLAN.notes, "A dull end."] and job["state"] == "completed"
+    assert await everything_in(database, "quality_progress", "job_steps", "videos") == rows
+    assert (await event_names(database, video)).count("quality.descended") == 1
 
 
 async def test_a_step_that_vanished_with_its_gpu_is_closed_and_may_still_say_how_it_ended(database: Database) -> None:
