@@ -1,9 +1,13 @@
-"""Who is taken first when sixty videos of three tiers and four owners wait for one slot."""
+"""Who is taken first when sixty videos of three tiers and four owners wait for one slot, and two are moved."""
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
 
+from api.moving import prioritize
 from contracts.queues import TaskQueue
 from contracts.states import Tier
 from tests.bench.bench import Bench
@@ -11,7 +15,9 @@ from tests.bench.figures import Verdict
 from tests.bench.machine import moment
 from tests.bench.page import table, verdict_lines
 from tests.replay.stories import temporal_for_stories
+from tests.support.eventually import eventually
 from tests.support.turns import FRESH_COUNTS, Line, Queued, unfairness, waiting_steps
+from workflows.transcode_video import TranscodeVideo
 
 # Uploaded tier by tier, the last tier first, and within it all of Ana's before anybody else's.
 TIERS = (Tier.FREE, Tier.CREATOR, Tier.VIRAL)
@@ -24,13 +30,16 @@ def priority(bench: Bench) -> str:
     shares = dict.fromkeys(SHARES, 1) if bench.quick else SHARES
     owners = [owner for owner, count in shares.items() for _ in range(count)]
     pairs = [(tier, owner) for tier in TIERS for owner in owners]
-    videos = [Queued(number, tier, owner) for number, (tier, owner) in enumerate(pairs, 1)]
-    line, seconds = asyncio.run(_serve(videos))
+    uploaded = [Queued(number, tier, owner) for number, (tier, owner) in enumerate(pairs, 1)]
+    # When all wait: the first of Ana's free ones becomes viral, and what was uploaded last, viral, becomes bulk.
+    moves = {1: Tier.VIRAL, len(uploaded): Tier.BULK}
+    videos = [replace(video, tier=moves.get(video.number, video.tier)) for video in uploaded]
+    line, seconds = asyncio.run(_serve(uploaded, moves, videos))
 
     by_number = {video.number: video for video in videos}
     started = [by_number[number] for number in line.steps.first_starts]
     rows, worst = [], 0
-    for tier in sorted(TIERS, key=lambda each: each.priority):
+    for tier in sorted({video.tier for video in videos}, key=lambda each: each.priority):
         those = [video.owner for video in started if video.tier is tier]
         worst = max(worst, unfairness(those))
         rows.append([tier.value, " ".join(those)])
@@ -39,16 +48,20 @@ def priority(bench: Bench) -> str:
     order = [video.tier.priority for video in started]
     misplaced = sum(early > late for place, early in enumerate(order) for late in order[place + 1 :])
     late = sum(_not_before_the_rest(line, videos, tier) for tier in TIERS)
+    viral = [video.number for video in started if video.tier is Tier.VIRAL]
+    placed = set(viral) == {video.number for video in started[: len(viral)]} and started[-1].number == len(videos)
     verdicts = [
         Verdict(f"all {len(videos)} start", str(len(started)), len(started) == len(videos)),
         Verdict("tiers in their order", f"{misplaced} pairs out of order", misplaced == 0),
         Verdict("owners of a tier within ±1 start", f"±{worst}", worst <= 1),
+        Verdict("two moved in the queue start in their new tiers", "both" if placed else "not both", placed),
         Verdict("every opening of a tier before the rest of it", f"{late} later", late == 0),
     ]
     each = ", ".join(f"{count} of {owner}" for owner, count in shares.items())
     intro = (
         f"{len(videos)} videos of three tiers, in each {each}; all are in line before"
-        f" one slot of `vlog-cpu` is served. Real Temporal with the embedded server's settings and the real workflow;"
+        f" one slot of `vlog-cpu` is served, and meanwhile one of Ana's free ones is made viral, the last viral one"
+        f" bulk. Real Temporal with the embedded server's settings and the real workflow;"
         f" steps only answer, nothing is encoded. {when}; served in {seconds:.1f} s."
     )
     return "\n\n".join(
@@ -61,13 +74,23 @@ def priority(bench: Bench) -> str:
     )
 
 
-async def _serve(videos: list[Queued]) -> tuple[Line, float]:
+async def _serve(uploaded: list[Queued], moves: Mapping[int, Tier], moved: list[Queued]) -> tuple[Line, float]:
     async with temporal_for_stories(FRESH_COUNTS) as client, AsyncExitStack() as stack:
-        line = Line(client, videos, stack)
+        line = Line(client, uploaded, stack)
         await line.upload()
         await line.serve(TaskQueue.ORCHESTRATE)
         await line.serve(TaskQueue.IO)
-        await line.wait_for(TaskQueue.CPU, waiting_steps(videos))
+        await line.wait_for(TaskQueue.CPU, waiting_steps(uploaded))
+        for number, tier in moves.items():
+            handle = client.get_workflow_handle_for(TranscodeVideo.run, uploaded[number - 1].workflow_id)
+            await prioritize(client, handle, tier, named=f"as-{tier}", within=timedelta(minutes=1))
+        expected = waiting_steps(moved)
+
+        async def are_moved() -> bool:  # where they were, what nobody will be given may still be counted
+            backlog = await line.backlog(TaskQueue.CPU)
+            return all(backlog[tier.priority] == expected[tier.priority] for tier in moves.values())
+
+        await eventually(are_moved, within=60)
         began = time.monotonic()
         await line.serve(TaskQueue.CPU, slots=1)
         await line.end()

@@ -1,4 +1,7 @@
-"""GPU priority with real processes: an idle GPU takes it, a busy, silent or failing one costs no video."""
+"""GPU priority with real processes: an idle GPU takes it, a busy, silent or failing one costs no video.
+
+Each history that comes of it is replayed on the spot; tests/replay keeps those of the same stories for later code.
+"""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +10,7 @@ from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHistory
 
 from contracts.ids import JobId, VideoId, workflow_id
 from media.streams import verify_stream
@@ -16,6 +19,7 @@ from tests.e2e.conftest import make_clip
 from tests.e2e.gpu_worker import NAME, gpu_worker
 from tests.e2e.service import QUICK, Service
 from tests.support.eventually import eventually
+from tests.support.replaying import replay
 
 RATE, SECONDS = 30, 5
 LARGE, SMALL = "180p", "90p"
@@ -89,11 +93,20 @@ async def encoded(service: Service, job_id: int) -> list[tuple[str, str, str, st
     return [(row["first"], row["queue"], row["worker_name"], row["outcome"]) for row in rows]
 
 
-async def events(service: Service, created: dict[str, Any]) -> set[int]:
-    """Name the kinds of events in a job's history."""
+async def replayed(service: Service, created: dict[str, Any]) -> WorkflowHistory:
+    """Give a job's history, once the workflow has been seen to decide the same again."""
     client = await Client.connect(service.run["temporal_address"])
     name = workflow_id(VideoId(created["video_id"]), JobId(created["job_id"]))
-    return {event.event_type async for event in client.get_workflow_handle(name).fetch_history_events()}
+    handle = client.get_workflow_handle(name)
+    await handle.result()
+    history = await handle.fetch_history()
+    await replay(history)
+    return history
+
+
+async def events(service: Service, created: dict[str, Any]) -> set[int]:
+    """Name the kinds of events in a job's history, which replays."""
+    return {event.event_type for event in (await replayed(service, created)).events}
 
 
 async def descents(service: Service, job_id: int) -> list[str]:
@@ -179,9 +192,7 @@ async def test_a_gpu_that_only_looks_idle_costs_twice_the_heartbeat_interval(
     ]
     check_published(service, created["slug"])
     # Temporal's own clock: it waited in the queue for as long as was promised, and no longer.
-    client = await Client.connect(service.run["temporal_address"])
-    name = workflow_id(VideoId(created["video_id"]), JobId(created["job_id"]))
-    history = [event async for event in client.get_workflow_handle(name).fetch_history_events()]
+    history = (await replayed(service, created)).events
     [timed_out] = [e for e in history if e.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT]
     asked = timed_out.activity_task_timed_out_event_attributes.scheduled_event_id
     limit = history[asked - 1].activity_task_scheduled_event_attributes.schedule_to_start_timeout
@@ -215,3 +226,4 @@ async def test_what_a_gpu_fails_in_the_middle_the_cpu_makes_as_a_whole(
         LARGE,
     )
     assert (row["status"], row["progress_percent"]) == ("completed", 100)
+    await replayed(service, created)
