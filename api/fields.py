@@ -10,6 +10,7 @@ from api.errors import ApiError
 from contracts.layout import KNOWN_EXTENSIONS
 from contracts.media import QUALITY_PATTERN
 from contracts.states import Tier
+from contracts.texts import is_unwanted
 from contracts.tiers import resolve_tier
 
 TITLE_LIMIT = 255
@@ -19,15 +20,7 @@ FILENAME_LIMIT = 255
 KEY_LIMIT = 255
 UNTITLED = "Untitled"
 
-# Cc: control. Cs: half a surrogate pair, which no database takes. Zl, Zp: line breaks in disguise.
-# Bidi overrides are "format" characters like the joiners of emoji, so they are named one by one.
-_UNWANTED = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LINES = frozenset("\n\r\t")
-
-
-def is_unwanted(char: str) -> bool:
-    return unicodedata.category(char) in _UNWANTED or char in _BIDI
 
 
 def _shows(text: str) -> str:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from api.errors import ApiError
-from api.fields import is_unwanted
+from contracts.texts import is_unwanted
 
 NAME_LIMIT = 100
 VERSION_LIMIT = 100

@@ -84,9 +84,14 @@ def parse_pools(text: str) -> list[Pool]:
 
 
 def become(module: str, *arguments: str) -> NoReturn:
-    """Turn into `python -m module`: signals and exit code are then its own."""
-    load_settings()  # a mistyped setting is one line here rather than a traceback there
+    """Turn into `python -m module`: signals and exit code are then its own.
+
+    It joins the service that other commands talk to: standing in a checkout, the one that `make up` started there.
+    """
+    settings = client_settings()  # a mistyped setting is one line here rather than a traceback there
+    home = load_settings().home if settings.worker_api_url else settings.home  # one that joins nobody has its own
     sys.stdout.flush()
     sys.stderr.flush()
     # -P: a folder called `api` where the person happens to stand must not be taken for ours.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])
+    argv = [sys.executable, "-P", "-m", module, *arguments]
+    os.execve(sys.executable, argv, os.environ | {"VLOG_HOME": str(home)})

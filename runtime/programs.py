@@ -66,7 +66,8 @@ def _worker(settings: Settings, number: int, workers: int) -> Program:
         environment=own_environment(
             settings,
             VLOG_DRAIN_SECONDS=f"{drain_s:g}",
-            VLOG_WORKER_NAME=name if workers == 1 and settings.worker_name else f"{name}-{number}",
+            # Cut, so that it is not too long with its number.
+            VLOG_WORKER_NAME=name if workers == 1 and settings.worker_name else f"{name[:90]}-{number}",
             VLOG_MACHINE_WORKERS=str(max(workers, settings.machine_workers)),
         ),
         stop_within_s=drain_s + 3,

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from contracts.media import LADDER, Rung
 from contracts.states import Codec
+from contracts.texts import is_unwanted
 from contracts.webhooks import LONGEST_TIMEOUT_S, USUAL_ALERTS, known_events, receiver
 from runtime.ladder import parse_codecs, parse_critical, parse_ladder, parse_names, show_ladder
 from runtime.names import SettingsError, check_names
@@ -59,7 +60,7 @@ def _address(url: str) -> str:
 
 def _plain(name: str) -> str:
     # It is printed in terminals, and cut to this length in rows: two that begin alike would look like one.
-    if len(name.strip()) > 100 or not name.isprintable():
+    if len(name.strip()) > 100 or any(map(is_unwanted, name)):
         raise ValueError("a name is at most 100 plain characters.")
     return name.strip()
 

@@ -43,8 +43,8 @@ def test_a_worker_s_name_steers_no_terminal_and_is_not_cut(name: str, monkeypatc
     monkeypatch.setenv("VLOG_WORKER_NAME", name)
     with pytest.raises(SettingsError, match=r"VLOG_WORKER_NAME.*100 plain characters"):
         load_settings()
-    monkeypatch.setenv("VLOG_WORKER_NAME", " Größe 工作室 ")
-    assert load_settings().worker_name == "Größe 工作室"
+    monkeypatch.setenv("VLOG_WORKER_NAME", " Größe 工作室 👩‍💻 ")
+    assert load_settings().worker_name == "Größe 工作室 👩‍💻"
 
 
 def test_a_typo_in_lower_case_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:

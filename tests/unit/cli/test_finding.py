@@ -41,10 +41,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_service_that_runs_in_this_checkout_is_meant(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with asyncio.run(hold(checkout)):
         assert finding.client_settings().home == checkout
-        asked: list[list[str]] = []
-        monkeypatch.setattr(os, "execv", lambda _, argv: asked.append(argv))
+        asked: list[tuple[list[str], dict[str, str]]] = []
+        monkeypatch.setattr(os, "execve", lambda _, argv, environment: asked.append((argv, environment)))
         run.invoke(main.app, ["doctor"])
-        assert asked[0][-2:] == ["--home", str(checkout)]
+        assert asked[0][0][-2:] == ["--home", str(checkout)]
+        for words in (["worker", "--pool", "gpu"], ["mirror", "rebuild"], ["api"], ["migrate"]):
+            run.invoke(main.app, words)
+            assert asked[-1][1]["VLOG_HOME"] == str(checkout), words
+        assert len(asked) == 5
         silent = run.invoke(main.app, ["list"])
         assert "http://127.0.0.1:9" in str(silent.exception)
         monkeypatch.setenv("VLOG_HOME", str(checkout.parent / "other"))

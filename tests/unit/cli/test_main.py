@@ -25,12 +25,12 @@ run = CliRunner()
 def executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     calls: list[list[str]] = []
 
-    def execv(path: str, argv: list[str]) -> None:
+    def execve(path: str, argv: list[str], environment: dict[str, str]) -> None:
         calls.append(argv)
         raise SystemExit(0)
 
     monkeypatch.setenv("VLOG_HOME", str(tmp_path))
-    monkeypatch.setattr(os, "execv", execv)
+    monkeypatch.setattr(os, "execve", execve)
     return calls
 
 

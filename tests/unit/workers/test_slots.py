@@ -55,8 +55,11 @@ def test_each_of_several_workers_below_up_is_told_to_share(tmp_path: Path) -> No
         sealing_key="",
     )
     for count in (1, 3):
-        told = [child.environment or {} for child in own_programs(Settings(home=tmp_path), run, count)[1:]]
+        settings = Settings(home=tmp_path, worker_name=100 * "x")
+        told = [child.environment or {} for child in own_programs(settings, run, count)[1:]]
         assert [each["VLOG_MACHINE_WORKERS"] for each in told] == [str(count)] * count
+        names = {Settings(home=tmp_path, worker_name=each["VLOG_WORKER_NAME"]).worker_name for each in told}
+        assert len(names) == count
 
 
 def test_settings_win_for_every_pool() -> None:
