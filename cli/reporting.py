@@ -23,7 +23,8 @@ def report_lines(report: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield "made into", f"{_rate(plan['frame_rate'])}, segments of {plan['segment_seconds']:g} s"
         for one in plan.get("renditions", ()):
             made = f"{one['quality']:<10} {one['width']}x{one['height']}, {one['bitrate']} kbit/s"
-            yield "", _joined(made, one.get("encoder"), one.get("ffmpeg") and f"by ffmpeg {one['ffmpeg']}")
+            by = "on a GPU" if one.get("gpu") else one.get("ffmpeg") and f"by ffmpeg {one['ffmpeg']}"
+            yield "", _joined(made, one.get("encoder"), by)
         for note in plan.get("notes", ()):
             yield "note", printable(note)
     for warning in report.get("warnings", ()):

@@ -28,7 +28,10 @@ REPORT = {
         "frame_rate": "60000/1001",
         "segment_seconds": 6.006,
         "tone_map": "zscale",
-        "renditions": [{"quality": "720p", "width": 720, "height": 1280, "bitrate": 2500, "ffmpeg": "8.1-x"}],
+        "renditions": [
+            {"quality": "720p", "width": 720, "height": 1280, "bitrate": 2500, "encoder": "h264_nvenc", "gpu": True},
+            {"quality": "480p", "width": 480, "height": 854, "bitrate": 1000, "encoder": "libx264", "ffmpeg": "8.1-x"},
+        ],
         "notes": ["Interlaced pictures are deinterlaced."],
     },
 }
@@ -45,7 +48,8 @@ def test_a_report_is_told_line_by_line() -> None:
         ("sound", "aac, stereo, 48 kHz, deu"),
         ("subtitles", "subrip, eng, “ [31mSigns”, forced"),
         ("made into", "59.94 fps, segments of 6.006 s"),
-        ("", "720p       720x1280, 2500 kbit/s, by ffmpeg 8.1-x"),
+        ("", "720p       720x1280, 2500 kbit/s, h264_nvenc, on a GPU"),
+        ("", "480p       480x854, 1000 kbit/s, libx264, by ffmpeg 8.1-x"),
         ("note", "Interlaced pictures are deinterlaced."),
         ("warning", "The file is cut short."),
     ]
