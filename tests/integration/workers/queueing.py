@@ -9,9 +9,11 @@ from pathlib import Path
 from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.failures import FailureInterceptor
+from contracts.errors import Drained
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.queues import Pool, TaskQueue
 from contracts.steps import TranscodedSpan, TranscodeSpan
@@ -33,23 +35,27 @@ QUEUE = "queueing"
 @workflow.defn
 class QueueSpans:
     @workflow.run
-    async def run(self, spans: list[TranscodeSpan]) -> int:
-        made = await asyncio.gather(
-            *(
-                workflow.execute_activity(
-                    "transcode_span",
-                    span,
-                    activity_id=f"{number:03d}",
-                    task_queue=TaskQueue.CPU,
-                    start_to_close_timeout=timedelta(seconds=120),
-                    heartbeat_timeout=timedelta(seconds=60),
-                    retry_policy=RetryPolicy(maximum_attempts=2),
-                    result_type=TranscodedSpan,
-                )
-                for number, span in enumerate(spans)
+    async def run(self, spans: list[TranscodeSpan], attempts: int = 2) -> int:
+        return len(await asyncio.gather(*(_made(*each, attempts) for each in enumerate(spans))))
+
+
+async def _made(number: int, span: TranscodeSpan, attempts: int) -> TranscodedSpan:
+    """Ask for a step, and again when a worker that stopped asking was just then given it."""
+    while True:
+        try:
+            return await workflow.execute_activity(
+                "transcode_span",
+                span,
+                activity_id=f"{number:03d}",
+                task_queue=TaskQueue.CPU,
+                start_to_close_timeout=timedelta(seconds=120),
+                heartbeat_timeout=timedelta(seconds=60),
+                retry_policy=RetryPolicy(maximum_attempts=attempts),
+                result_type=TranscodedSpan,
             )
-        )
-        return len(made)
+        except ActivityError as error:
+            if not isinstance(error.cause, ApplicationError) or error.cause.type != Drained.code:
+                raise
 
 
 def span(side: int, number: int) -> TranscodeSpan:
@@ -108,10 +114,12 @@ def parts_of(folder: Path, slots: int, tools: Toolbox, *, memory_bytes: int = 1 
 
 
 @asynccontextmanager
-async def all_queued(client: Client, spans: list[TranscodeSpan], name: str) -> AsyncIterator["asyncio.Task[int]"]:
+async def all_queued(
+    client: Client, spans: list[TranscodeSpan], name: str, attempts: int = 2
+) -> AsyncIterator["asyncio.Task[int]"]:
     """Queue the steps, and go on when Temporal has every one of them."""
     async with Worker(client, task_queue=QUEUE, workflows=[QueueSpans], workflow_runner=UnsandboxedWorkflowRunner()):
-        handle = await client.start_workflow(QueueSpans.run, spans, id=name, task_queue=QUEUE)
+        handle = await client.start_workflow(QueueSpans.run, args=[spans, attempts], id=name, task_queue=QUEUE)
 
         async def is_queued() -> bool:
             return len((await handle.describe()).raw_description.pending_activities) == len(spans)

@@ -39,8 +39,9 @@ class Gated(FakeSteps):
 
 
 async def test_a_video_ends_on_the_version_it_began_with_while_another_takes_the_new_ones(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    client = own_client  # which version is current outlives the test
     steps = Gated("cancelled while encoding")
     served = steps.by_queue()
     monkeypatch.setattr(build, "steps", lambda pool, parts: served[pool.queue])

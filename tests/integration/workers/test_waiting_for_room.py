@@ -100,7 +100,7 @@ async def waiting(client: Client, database: Database, folder: Path, room: Room) 
 
 
 async def test_a_full_disk_makes_a_job_wait_and_it_goes_on_when_there_is_room(
-    client: Client, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_client: Client, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "LOOK_AGAIN_S", 0.2)
     free = 0
@@ -108,21 +108,21 @@ async def test_a_full_disk_makes_a_job_wait_and_it_goes_on_when_there_is_room(
     async def left() -> int:
         return free
 
-    async with waiting(client, database, tmp_path, Room(1 << 40, left, reserve_bytes=1 << 30)) as job:
+    async with waiting(own_client, database, tmp_path, Room(1 << 40, left, reserve_bytes=1 << 30)) as job:
         await job.is_put_off("SCRATCH_FULL")
         free = 2 << 30
         await job.ends_well()
 
 
 async def test_a_worker_without_memory_hands_steps_back_until_there_is_some(
-    client: Client, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_client: Client, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "PATIENCE_S", 0.01)
     monkeypatch.setattr(WorkerFull, "retry_after_s", 0.2)
     room = Room(1, LocalStore(tmp_path).free_bytes)  # every step is larger than all of it, and runs alone
     async with AsyncExitStack() as taken:
         await taken.enter_async_context(room.given(Need(memory_bytes=1), 0))
-        async with waiting(client, database, tmp_path, room) as job:
+        async with waiting(own_client, database, tmp_path, room) as job:
             await job.is_put_off("WORKER_FULL")
             await taken.aclose()
             await job.ends_well()
