@@ -43,7 +43,7 @@ async def _made(number: int, span: TranscodeSpan, attempts: int) -> TranscodedSp
     """Ask for a step, and again when a worker that stopped asking was just then given it."""
     while True:
         try:
-            return await workflow.execute_activity(
+            made: TranscodedSpan = await workflow.execute_activity(
                 "transcode_span",
                 span,
                 activity_id=f"{number:03d}",
@@ -56,6 +56,8 @@ async def _made(number: int, span: TranscodeSpan, attempts: int) -> TranscodedSp
         except ActivityError as error:
             if not isinstance(error.cause, ApplicationError) or error.cause.type != Drained.code:
                 raise
+        else:
+            return made
 
 
 def span(side: int, number: int) -> TranscodeSpan:
