@@ -26,7 +26,8 @@ from storage.local import PARTIAL, in_thread
 from storage.partial import PartialFile, forget
 from storage.s3_asking import Changed, asked, content_type, facts_of, open_bucket
 from storage.s3_multipart import Multipart, Refused
-from storage.s3_partial import S3Partial, forget_old
+from storage.s3_partial import FOLDER, S3Partial, forget_old, held_keys
+from storage.s3_partial import forget as forget_partial
 from storage.s3_place import S3Place
 from storage.s3_writer import PART_BYTES, S3Writer, refusal, writing
 from storage.scratch import Scratch, remove_abandoned
@@ -61,7 +62,7 @@ class S3Store:
         # A signature holds for one host name: links are signed for the one that viewers use.
         self._public = open_bucket(place, public_endpoint, patience_s) if public_endpoint else self._bucket
         self._link_s = link_s
-        self._scratch, self._tidied = Scratch(folder / SCRATCH), False
+        self._scratch, self._tidied, self._forgot = Scratch(folder / SCRATCH), False, False
         self._cache = Cache(folder / CACHE, limit_bytes=cache_bytes, reserve_bytes=reserve_bytes)
 
     # --- writing ------------------------------------------------------------------------------------------------
@@ -101,18 +102,24 @@ class S3Store:
 
     @asynccontextmanager
     async def resume(self, key: str) -> AsyncIterator[S3Partial]:
-        path = self._partial(key)
-        await in_thread(forget_old, self._folder / PARTIAL)
-        file = await in_thread(PartialFile, path)
+        lock = await in_thread(PartialFile, self._lock_of(key))
+        writer = S3Partial(self, self.place, key, content_type(key), self._patience_s)
         try:
-            yield S3Partial(file, path, lambda whole: self.put_file(key, whole))
+            if not self._forgot:
+                self._forgot = True
+                await forget_old(self, self.place, self._patience_s)
+            yield writer
         finally:
-            await asyncio.to_thread(file.close)
+            try:
+                await asyncio.shield(asyncio.create_task(writer.close()))
+            finally:
+                await asyncio.to_thread(lock.close)
 
     async def forget(self, key: str) -> None:
-        await in_thread(forget, self._partial(key))
+        await in_thread(forget, self._lock_of(key))
+        await forget_partial(self, self.place, key, self._patience_s)
 
-    def _partial(self, key: str) -> Path:
+    def _lock_of(self, key: str) -> Path:
         return self._folder / PARTIAL / checked(key)
 
     async def delete(self, key: str) -> None:
@@ -130,8 +137,11 @@ class S3Store:
         below = self.place.full(checked(prefix.rstrip("/"))) + "/"
         try:
             async with Multipart.opened(self.place, self._patience_s) as calls:
-                for upload in await calls.unfinished(below):
-                    if upload.begun_at < oldest and await calls.last_written_at(upload) < oldest:
+                found = [each for each in await calls.unfinished(below) if each.begun_at < oldest]
+                # What comes in pieces may rest for longer: who counts the pieces forgets it.
+                held = set(map(self.place.full, held_keys(await self.list(FOLDER)))) if found else set()
+                for upload in found:
+                    if upload.full_key not in held and await calls.last_written_at(upload) < oldest:
                         await calls.abort(upload.full_key, upload.upload_id)
                         removed += 1
         except Refused as error:

@@ -34,6 +34,13 @@ class Unfinished:
     begun_at: datetime
 
 
+@dataclass(frozen=True)
+class Part:
+    etag: str
+    size_bytes: int
+    written_at: datetime
+
+
 class Refused(Exception):
     """The server understood, and said no."""
 
@@ -115,18 +122,27 @@ class Multipart:
 
     async def last_written_at(self, upload: Unfinished) -> datetime:
         """Say when the newest part came, or the upload began."""
-        last, query = upload.begun_at, {"uploadId": upload.upload_id}
-        while True:
-            try:
-                root = _xml(await self._ask("GET", upload.full_key, query))
-            except Refused as refused:
-                if refused.status == 404:
-                    return last
+        try:
+            parts = await self.parts(upload.full_key, upload.upload_id)
+        except Refused as refused:
+            if refused.status != 404:
                 raise
-            times = [_time(_text(each, "LastModified")) for each in root if _name(each) == "Part"]
-            last = max([last, *times])
+            parts = {}
+        return max([upload.begun_at, *(part.written_at for part in parts.values())])
+
+    async def parts(self, key: str, upload_id: str) -> dict[int, Part]:
+        """Say which parts of an upload are there, by their numbers."""
+        found: dict[int, Part] = {}
+        query = {"uploadId": upload_id}
+        while True:
+            root = _xml(await self._ask("GET", key, query))
+            for each in root:
+                if _name(each) == "Part":
+                    written_at = _time(_text(each, "LastModified"))
+                    number, size = int(_text(each, "PartNumber")), int(_text(each, "Size"))
+                    found[number] = Part(_text(each, "ETag"), size, written_at)
             if _text(root, "IsTruncated") != "true":
-                return last
+                return found
             query["part-number-marker"] = _text(root, "NextPartNumberMarker")
 
     async def _ask(

@@ -81,7 +81,7 @@ class S3Writer:
         if self._begun is None:
             self._calls = await self._open.enter_async_context(Multipart.opened(self._place, self._patience_s))
             self._begun = asyncio.create_task(self._calls.begin(self._key, self._content_type))
-        with _translated():
+        with translated():
             upload_id = await asyncio.shield(self._begun)  # whoever gives up now must learn what to abort
         await self._sent(at_most=AT_ONCE - 1)
         self._parts += 1
@@ -96,7 +96,7 @@ class S3Writer:
         while len(self._sending) > at_most:
             done, self._sending = await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                with _translated():
+                with translated():
                     task.result()
 
     async def close(self) -> None:
@@ -125,7 +125,7 @@ async def writing(writer: S3Writer) -> AsyncIterator[S3Writer]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Say what a server refused in storage's words."""
     try:
         yield

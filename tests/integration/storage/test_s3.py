@@ -1,7 +1,6 @@
 """What is S3's own: parts, links, an unfinished upload that somebody must find, a server that says no or nothing."""
 
 import asyncio
-import os
 import random
 import socket
 import time
@@ -12,8 +11,9 @@ import httpx
 import pytest
 
 import storage.s3
+import storage.s3_partial
 import storage.s3_writer
-from contracts.errors import StorageUnavailable
+from contracts.errors import ObjectMissing, StorageUnavailable
 from storage.s3 import S3Store
 from storage.s3_multipart import Multipart, Unfinished
 from storage.s3_place import s3_place
@@ -143,16 +143,88 @@ async def test_a_server_that_says_no_or_nothing_is_unavailable_soon(
     assert time.monotonic() - began < 30
 
 
-async def test_pieces_that_nobody_came_back_for_go_after_a_week(bucket: S3Store, tmp_path: Path) -> None:
-    for key in ("uploads/1.mp4", "uploads/2.mp4"):
-        async with bucket.resume(key) as writer:
-            await writer.go_on(0)
-            await writer.write(b"abc")
-    old = tmp_path / "work/partial/uploads/1.mp4"
-    os.utime(old, (time.time() - 8 * 24 * 3600,) * 2)
-    async with bucket.resume("uploads/3.mp4"):
-        pass
-    assert [path.name for path in old.parent.iterdir()] == ["2.mp4"]
+def elsewhere(bucket: S3Store, folder: Path) -> S3Store:
+    """The same bucket, as a process of another machine sees it."""
+    return S3Store(bucket.place, folder, patience_s=5)
+
+
+async def pieces(bucket: S3Store, *keeps: bytes, at: int = 0) -> list[int]:
+    """Send pieces as one request does, and say what each could be counted as."""
+    async with bucket.resume("uploads/1.mp4") as writer:
+        await writer.go_on(at)
+        kept = []
+        for data in keeps:
+            await writer.write(data)
+            kept.append(await writer.keep())
+        return kept
+
+
+async def test_any_machine_goes_on_with_pieces_that_another_took(bucket: S3Store, tmp_path: Path) -> None:
+    cut = PART + 1000
+    assert await pieces(bucket, LARGE[:300], LARGE[300:cut]) == [300, cut]
+    other = elsewhere(bucket, tmp_path / "other")
+    assert await other.remove_unfinished("uploads/", older_than_s=-5) == 0, "it is not unfinished, it comes in pieces"
+    async with other.resume("uploads/1.mp4") as writer:
+        await writer.go_on(cut)
+        assert {facts.key for facts in await bucket.list("partial")} == {
+            "partial/uploads/1.mp4/upload",
+            f"partial/uploads/1.mp4/{PART}-1000",
+        }
+        await writer.write(LARGE[cut:])
+        await writer.commit()
+    assert await bucket.read_bytes("uploads/1.mp4") == LARGE
+    assert await bucket.list("partial") == [] and await unfinished(bucket) == []
+    async with bucket.resume("uploads/1.mp4") as writer:
+        with pytest.raises(ObjectMissing):
+            await writer.go_on(cut)
+
+
+async def test_parts_that_nobody_counted_are_sent_again(bucket: S3Store, tmp_path: Path) -> None:
+    cut, wrong = PART + 1000, bytes(PART)
+    assert (await pieces(bucket, LARGE[:cut], wrong))[0] == cut  # its process is killed before it counts the second
+    # Sent again in a smaller piece, which ends inside what was wrong, and then to the end.
+    assert await pieces(elsewhere(bucket, tmp_path / "b"), LARGE[cut : cut + 500], at=cut) == [cut + 500]
+    async with elsewhere(bucket, tmp_path / "c").resume("uploads/1.mp4") as writer:
+        await writer.go_on(cut + 500)
+        await writer.write(LARGE[cut + 500 :])
+        await writer.commit()
+    assert await bucket.read_bytes("uploads/1.mp4") == LARGE
+
+
+async def test_nothing_behind_a_part_that_did_not_arrive_counts(
+    bucket: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Multipart.put_part
+
+    async def lost(self: Multipart, key: str, upload_id: str, number: int, data: bytes) -> str:
+        if number == 1:
+            raise StorageUnavailable("Storage did not answer.")
+        return await real(self, key, upload_id, number, data)
+
+    monkeypatch.setattr(Multipart, "put_part", lost)
+    async with bucket.resume("uploads/1.mp4") as writer:
+        await writer.go_on(0)
+        await writer.write(LARGE)
+        for _ in range(2):
+            with pytest.raises(StorageUnavailable):
+                await writer.keep()
+        with pytest.raises(StorageUnavailable):
+            await writer.commit()
+
+
+async def test_pieces_are_forgotten_when_told_or_after_a_week(
+    bucket: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pieces(bucket, LARGE[: PART + 1])
+    await elsewhere(bucket, tmp_path / "b").forget("uploads/1.mp4")
+    assert await unfinished(bucket) == [] and await bucket.list("partial") == []
+
+    await pieces(bucket, LARGE[: PART + 1])
+    async with elsewhere(bucket, tmp_path / "c").resume("uploads/2.mp4"):
+        assert len(await unfinished(bucket)) == 1
+    monkeypatch.setattr(storage.s3_partial, "FORGOTTEN_S", -5.0)
+    async with elsewhere(bucket, tmp_path / "d").resume("uploads/2.mp4"):
+        assert await unfinished(bucket) == [] and await bucket.list("partial") == []
 
 
 async def test_a_process_finds_what_a_killed_one_left_on_its_machine(bucket: S3Store, tmp_path: Path) -> None:
