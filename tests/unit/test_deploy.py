@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import tomllib
 from configparser import ConfigParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from api.__main__ import PREFERRED_PORT
@@ -30,8 +32,7 @@ IMAGES = sorted((DEPLOY / "docker").glob("Dockerfile.*"))
 
 
 def test_every_setting_named_below_deploy_exists() -> None:
-    files = [file for file in DEPLOY.rglob("*") if file.is_file()] + [ROOT / "docs/deployment.md"]
-    for file in files:
+    for file in [*(file for file in DEPLOY.rglob("*") if file.is_file()), ROOT / "docs/deployment.md"]:
         assert named_settings(file.read_text()) <= SETTINGS, file
 
 
@@ -56,12 +57,22 @@ def filled(value: object) -> str:
     )
 
 
+@pytest.mark.parametrize(
+    "path", [DEPLOY / "compose/compose.yml", DEPLOY / "compose/s3.yml", ROOT / "temporal-dev/docker-compose.yml"]
+)
+def test_compose_files_follow_the_specification(path: Path) -> None:
+    schema = json.loads((files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json").read_text())
+    [document] = documents(path)
+    jsonschema.validate(document, schema)
+
+
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_a_service_runs_a_real_command_with_real_settings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     service = OURS[name]
     pools = check_command(service["command"])
     settings = check_settings({key: filled(value) for key, value in service["environment"].items()}, monkeypatch)
     assert settings.temporal_address == "temporal:7233"
+    assert service["logging"] == {"driver": "local"}  # the default fills the disk
     if pools:
         assert seconds(service["stop_grace_period"]) > settings.drain_seconds + 10
         assert service["healthcheck"] == {"disable": True}
@@ -176,6 +187,9 @@ def test_a_unit_runs_a_real_command_with_real_settings_and_time_to_drain(
         assert (service["KillMode"], service["OOMPolicy"]) == ("mixed", "continue")
     else:
         check_command(words)
+    # Whatever was away when the machine started is tried again, for ever.
+    assert unit(path)["Unit"]["StartLimitIntervalSec"] == "0" and service["Restart"] in ("always", "on-failure")
+    assert "Requires" not in unit(path)["Unit"]
     assert service["User"] == "vlog" and service["NoNewPrivileges"] == "true"
     assert service["EnvironmentFile"] == "/etc/vlog/vlog.env"
 

@@ -1,5 +1,6 @@
 """The manifests: valid by Kubernetes' own schemas, and true of the code."""
 
+import ipaddress
 import shutil
 import subprocess
 from typing import Any
@@ -103,11 +104,30 @@ def test_every_pod_runs_a_real_command_with_real_settings_and_time_to_drain(
         check_command(each["args"])
         settings = check_settings(environment(each), monkeypatch)
         assert each["securityContext"]["readOnlyRootFilesystem"]
+        assert each["resources"]["requests"]["memory"] and each["resources"]["limits"]["memory"]
     if container(name)["args"][0] == "worker":
         assert pod["terminationGracePeriodSeconds"] > settings.drain_seconds + 10
         assert check_command(container(name)["args"])[0].queue == name
     assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
     assert DEPLOYMENTS[name]["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+
+
+def test_what_there_are_two_of_stands_on_two_nodes() -> None:
+    for name, each in DEPLOYMENTS.items():
+        if each["spec"].get("replicas", 1) > 1:
+            [spread] = PODS[name]["topologySpreadConstraints"]
+            assert spread["labelSelector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+            assert spread["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_nobody_asks_the_cloud_for_its_keys() -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in ALL if each["kind"] == "NetworkPolicy"}
+    for rule in policies["vlog-io"]["egress"]:
+        assert rule, "an empty rule lets everything out"
+        for way in rule["to"]:
+            assert ipaddress.ip_network(way["ipBlock"]["cidr"]).prefixlen == 0 and way["ipBlock"]["except"]
+    [base] = policies["vlog"]["egress"]
+    assert {port["port"] for port in base["ports"]} == {53, 5432, 7233}
 
 
 def test_every_queue_that_is_used_is_served() -> None:

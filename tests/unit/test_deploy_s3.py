@@ -25,7 +25,9 @@ def test_every_service_that_touches_files_is_told_of_the_store(monkeypatch: pyte
         assert check_settings(plain, monkeypatch).storage_url == "s3://media"
         assert set(given) >= AWS
         assert given["AWS_ENDPOINT_URL_S3"] == "http://s3:8333"
+        assert OVER["services"][name]["depends_on"]["s3"]["condition"] == "service_healthy"
     said = " ".join(OVER["services"]["s3"]["command"])
+    assert "http://127.0.0.1:8333/healthz" in OVER["services"]["s3"]["healthcheck"]["test"]
     assert "-s3.port=8333" in said and "-bucket=media" in said and "-master.telemetry=false" in said
     assert {volume.split(":")[0] for each in OVER["services"].values() for volume in each["volumes"]} == {
         *OVER["volumes"]
@@ -48,4 +50,10 @@ def test_pods_with_s3_need_no_shared_volume(monkeypatch: pytest.MonkeyPatch) -> 
         if each["kind"] == "Deployment":
             pod = each["spec"]["template"]["spec"]
             assert {volume["name"] for volume in pod["volumes"]} == {"home", "tmp"}
+            # What copies may take follows the node's disk unless it is told; beyond its limit a pod is evicted.
+            [home] = [volume["emptyDir"]["sizeLimit"] for volume in pod["volumes"] if volume["name"] == "home"]
+            told = check_settings(config, monkeypatch).cache_bytes
+            assert told is not None and told < 0.8 * int(home.removesuffix("Gi")) * 1024**3
+            wanted = pod["containers"][0]["resources"]["requests"]
+            assert ("ephemeral-storage" in wanted) == (each["metadata"]["name"] in ("vlog-cpu", "vlog-io"))
             assert AWS <= {variable["name"] for variable in pod["containers"][0]["env"]}
