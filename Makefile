@@ -94,7 +94,7 @@ test-s3: $(STAMP_DEV) ## the end-to-end tests once more, with storage on a real 
 screenshots: setup-dev ## take the README's pictures anew, of a real service in a real browser
 	$(BIN)/python -m tests.screenshots
 
-chaos: $(STAMP_DEV) ## the long tests in which something dies
+chaos: $(STAMP_DEV) ## the long tests in which something dies; TEST_STORAGE=s3 has them on a real S3 server
 	$(PYTEST) -s tests/chaos
 
 lock: $(STAMP) ## resolve pyproject.toml anew into both lock files

@@ -15,7 +15,7 @@ from typing import Self
 from runtime.processes import command_line, dying_with_us, kill_group
 from tests.bench.figures import Cost
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 1e6
 
@@ -40,6 +40,8 @@ class Tree:
     workers: list[Process] = field(default_factory=list)
     encoders: list[Process] = field(default_factory=list)  # anything below a worker
     api: list[Process] = field(default_factory=list)
+    temporal: list[Process] = field(default_factory=list)
+    postgres: list[Process] = field(default_factory=list)
     rest: list[Process] = field(default_factory=list)
 
     @property
@@ -50,8 +52,16 @@ class Tree:
 
     @property
     def other_cpu_s(self) -> float:
-        whole = sum(process.own_s + process.buried_s for process in (*self.api, *self.rest))
-        return whole + sum(worker.own_s for worker in self.workers)
+        return sum(self.cpu_s.values()) - self.ffmpeg_cpu_s
+
+    @property
+    def cpu_s(self) -> dict[str, float]:
+        """Say who has spent how much, ended children included."""
+        whole = {"API": self.api, "Temporal": self.temporal, "Postgres": self.postgres, "rest": self.rest}
+        return {
+            "ffmpeg": self.ffmpeg_cpu_s,
+            "workers": sum(worker.own_s for worker in self.workers),
+        } | {name: sum(process.own_s + process.buried_s for process in some) for name, some in whole.items()}
 
 
 def tree(root: int) -> Tree:
@@ -61,23 +71,26 @@ def tree(root: int) -> Tree:
     for process in alive.values():
         children.setdefault(process.parent, []).append(process.pid)
     found = Tree()
-    waiting = [(root, False)]
+    drawers = {"workers": found.workers, "api": found.api, "temporal": found.temporal, "postgres": found.postgres}
+    waiting = [(root, found.rest)]
     while waiting:
-        pid, below_worker = waiting.pop()
+        pid, drawer = waiting.pop()
         if pid not in alive:
             continue
-        module = "" if below_worker else _module(pid)
-        drawer = {"workers": found.workers, "api": found.api}.get(module, found.rest)
-        (found.encoders if below_worker else drawer).append(alive[pid])
-        waiting += [(child, below_worker or module == "workers") for child in children.get(pid, ())]
+        if drawer is found.rest:  # else it is a child of one of those
+            drawer = drawers.get(_name(pid), drawer)
+        drawer.append(alive[pid])
+        below = found.encoders if drawer is found.workers else drawer
+        waiting += [(child, below) for child in children.get(pid, ())]
     return found
 
 
-def _module(pid: int) -> str:
+def _name(pid: int) -> str:
+    """Name a module of ours, or else the program."""
     words = command_line(pid)
     with contextlib.suppress(ValueError, IndexError):
         return words[words.index("-m") + 1]
-    return ""
+    return Path(words[0]).name if words else ""
 
 
 def _living() -> Iterator[Process]:
@@ -86,7 +99,7 @@ def _living() -> Iterator[Process]:
             with contextlib.suppress(OSError, IndexError, ValueError):
                 # The name, in parentheses, may hold spaces: count the fields after it.
                 words = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
-                user, system, buried_user, buried_system = (int(word) / _TICKS for word in words[11:15])
+                user, system, buried_user, buried_system = (int(word) / TICKS for word in words[11:15])
                 rss_mb = int(words[21]) * _PAGE / _MB
                 yield Process(int(entry.name), int(words[1]), user + system, buried_user + buried_system, rss_mb)
 
