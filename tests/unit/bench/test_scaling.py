@@ -3,18 +3,23 @@
 import subprocess
 from pathlib import Path
 
+from tests.bench.ours import Busy
 from tests.bench.processes import machine_ticks
 from tests.bench.scaling import _PACED, SPEED, WORKERS, speed_up_verdict
 from tests.support.media_facts import tool
 from tests.support.wrapping import wrapped
 
 
+def run(wall_s: float, share: float) -> Busy:
+    return Busy(wall_s=wall_s, machine_s=2 * wall_s, busy_s=2 * wall_s * share, ours_s={"ffmpeg": wall_s * share})
+
+
 def test_a_speed_up_counts_only_on_a_machine_with_room() -> None:
-    walls, shares = [300.0, 40.0], [0.3, 0.6]
-    assert speed_up_verdict(walls, shares, WORKERS, 6.5).met
-    assert not speed_up_verdict([300.0, 50.0], shares, WORKERS, 6.5).met
-    void = speed_up_verdict(walls, [0.3, 0.71], WORKERS, 6.5)
-    assert not void.met and "void" in void.measured
+    assert speed_up_verdict({1: run(300, 0.3), 8: run(40, 0.6)}, WORKERS, 6.5).met
+    assert not speed_up_verdict({1: run(300, 0.3), 8: run(50, 0.6)}, WORKERS, 6.5).met
+    void = speed_up_verdict({1: run(300, 0.3), 8: run(40, 0.72)}, WORKERS, 6.5)
+    assert not void.met and "7.50, void: the machine was 72% busy, 36% of it with others" in void.measured
+    assert not speed_up_verdict({8: run(40, 0.72)}, WORKERS, 6.5).met, "the others need not be run"
 
 
 def test_encodes_are_paced_and_nothing_else(tmp_path: Path) -> None:
