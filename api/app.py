@@ -35,6 +35,7 @@ from api import (
     workers,
 )
 from api.announcing import announce
+from api.asking import Asking
 from api.bodies import AnswerAfterBody, BoundedBodies
 from api.claims import Seal
 from api.cors import PlaybackCors
@@ -42,6 +43,7 @@ from api.delivering import Deliverer
 from api.errors import install
 from api.gateway import Gateway
 from api.guessing import Guesses
+from api.known_keys import KnownKeys
 from api.live import Live
 from api.measuring import Measure, Measured
 from api.openapi import DESCRIPTION, TAGS
@@ -79,6 +81,7 @@ def create_app(
     deliverer = Deliverer(database, temporal)
     live = Live(database)
     gateway = Gateway(temporal)
+    asking = Asking(database)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, None, claim_s=claim_minutes * 60 if claim_minutes else None)
 
@@ -89,6 +92,7 @@ def create_app(
             asyncio.create_task(announce(settings, database, store), name="announcement"),
             asyncio.create_task(deliverer.run(), name="deliverer"),
             asyncio.create_task(recorder.run(), name="recorder"),
+            asyncio.create_task(asking.run(), name="asking"),
             asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
         ]
         try:
@@ -117,6 +121,8 @@ def create_app(
     app.state.growing = growing.Growing()
     app.state.live = live
     app.state.gateway = gateway
+    app.state.asking = asking
+    app.state.known_keys = KnownKeys()
     app.state.recorder = recorder
     # Without a key that others have too a claim is good for as long as this process lives.
     app.state.seal = Seal(sealing_key or secrets.token_urlsafe(32))

@@ -10,6 +10,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from api.claims import Held, folders_of, source_of
 from api.errors import ApiError, temporal_away
 from api.step_failures import as_error, as_failure, drained
+from api.unheard import Unheard
 from contracts.gateway import REMOTE_STEPS
 from contracts.message import Message
 from contracts.queues import TaskQueue
@@ -51,6 +53,15 @@ GIVE_BACK_TRIES = 5
 _NOTHING = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
 
 
+@dataclass(frozen=True)
+class Taken:
+    """A step that Temporal has given out."""
+
+    held: Held
+    request: StepRequest
+    activity_id: str  # Temporal's name for it
+
+
 class Gateway:
     """One per API process."""
 
@@ -59,10 +70,12 @@ class Gateway:
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._alive: OrderedDict[bytes, float] = OrderedDict()
+        self._unheard = Unheard(temporal, self._keep)
 
     def close(self) -> None:
         """Answer everybody who waits for work; what was on its way to them goes back."""
         self._stopping.set()
+        self._unheard.close()
 
     async def closed(self) -> None:
         """Wait until what was on its way has gone back."""
@@ -74,7 +87,7 @@ class Gateway:
 
     async def claim(
         self, queue: TaskQueue, worker: str, wait_s: float, hung_up: Callable[[], Awaitable[None]]
-    ) -> tuple[Held, StepRequest] | None:
+    ) -> Taken | None:
         """Wait for a step; None when there was none, when the caller has hung up, or when this process stops."""
         left = asyncio.Event()
         # A task of its own: when the caller's is cancelled, what Temporal has given out must still go back.
@@ -91,15 +104,23 @@ class Gateway:
             if not handed_over:  # it hung up, even at the very last moment
                 self._keep(self._take_back(taking))
 
-    async def _take_back(self, taking: "asyncio.Task[tuple[Held, StepRequest] | None]") -> None:
+    async def _take_back(self, taking: "asyncio.Task[Taken | None]") -> None:
         with contextlib.suppress(ApiError, RPCError):
             taken = await taking
             if taken is not None:
-                await self._give_back(taken[0].token, taken[0].attempt, taken[0].step_key)
+                await self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key)
 
-    async def _take(
-        self, queue: TaskQueue, worker: str, wait_s: float, left: asyncio.Event
-    ) -> tuple[Held, StepRequest] | None:
+    def answered(self, taken: Taken, lost: Callable[[], None]) -> None:
+        """Expect a word of a step whose answer is on its way; when none comes it goes back, and `lost` hears of it."""
+
+        async def give_back() -> None:
+            if await self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key):
+                lost()
+
+        if not self._stopping.is_set():
+            self._unheard.watch(taken.held, taken.activity_id, give_back)
+
+    async def _take(self, queue: TaskQueue, worker: str, wait_s: float, left: asyncio.Event) -> Taken | None:
         # Its own for every poll: after it was shut down a key gets no answers but empty ones, at once.
         instance = f"{worker}/{uuid.uuid4().hex}"
         polling = self._keep(self._poll(queue, worker, instance, wait_s))
@@ -155,20 +176,21 @@ class Gateway:
         with contextlib.suppress(RPCError, RuntimeError):  # then it ends when its time is over
             await self._temporal.workflow_service.shutdown_worker(request, timeout=RPC_S)
 
-    async def _give_back(self, token: bytes, attempt: int, step: str) -> None:
-        """Let the workflow schedule a step anew that reached nobody; no attempt is counted."""
+    async def _give_back(self, token: bytes, attempt: int, step: str) -> bool:
+        """Let the workflow schedule a step anew that reached nobody, at no attempt; False when that did not happen."""
         for tried in range(GIVE_BACK_TRIES):
             try:
                 await self._fail(token, drained(attempt))
                 log.info("step_given_back", step=step)
-                return
+                return True
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
-                    return
+                    return False
                 await asyncio.sleep(0.2 * 2**tried)
         log.warning("step_not_given_back", step=step)
+        return False
 
-    async def _read(self, queue: TaskQueue, task: PollActivityTaskQueueResponse) -> tuple[Held, StepRequest] | None:
+    async def _read(self, queue: TaskQueue, task: PollActivityTaskQueueResponse) -> Taken | None:
         """Read what is asked; what only newer code understands goes back to the queue, for who does."""
         known = REMOTE_STEPS.get(task.activity_type.name)
         if known is None:
@@ -200,7 +222,7 @@ class Gateway:
             folders=folders_of(request),
         )
         self._heard_of(held)
-        return held, request
+        return Taken(held, request, task.activity_id)
 
     # --- while it is held ---------------------------------------------------------------------------------------
 
@@ -215,10 +237,12 @@ class Gateway:
                 timeout=RPC_S,
             )
         self._heard_of(held)
+        self._unheard.heard(held.token)
         return answer.cancel_requested
 
     async def insist(self, held: Held, worker: str) -> None:
         """Raise 409 unless the claim lives; who reads and writes is alive, so that it holds the claim as well."""
+        self._unheard.heard(held.token)
         lately_s = min(ALIVE_S, held.heartbeat_timeout_s / 3)
         if time.monotonic() - self._alive.get(held.token, -lately_s) >= lately_s:
             await self.beat(held, worker, None)
@@ -234,12 +258,12 @@ class Gateway:
                 ),
                 timeout=RPC_S,
             )
-        self._alive.pop(held.token, None)
+        self._forget(held)
 
     async def fail(self, held: Held, worker: str, failure: StepFailure, retry_delay_s: float | None) -> None:
         with _claim_errors():
             await self._fail(held.token, failure, worker, retry_delay_s)
-        self._alive.pop(held.token, None)
+        self._forget(held)
 
     async def cancelled(self, held: Held, worker: str) -> None:
         with _claim_errors():
@@ -249,7 +273,7 @@ class Gateway:
                 ),
                 timeout=RPC_S,
             )
-        self._alive.pop(held.token, None)
+        self._forget(held)
 
     async def _fail(
         self, token: bytes, failure: StepFailure, worker: str = "", retry_delay_s: float | None = None
@@ -267,6 +291,10 @@ class Gateway:
         self._alive.move_to_end(held.token)
         while len(self._alive) > MOST_ALIVE:
             self._alive.popitem(last=False)
+
+    def _forget(self, held: Held) -> None:
+        self._alive.pop(held.token, None)
+        self._unheard.heard(held.token)
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)

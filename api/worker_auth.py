@@ -1,5 +1,6 @@
 """Which worker speaks: by its key alone. Whatever else a request says about who sends it is not believed."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,16 +9,19 @@ import structlog
 from fastapi import Depends, Request
 
 from api import worker_keys
-from api.errors import ApiError
+from api.errors import ApiError, database_away, is_database_away
+from api.known_keys import KnownKeys
 from api.parts import Parts, parts_of
 from contracts.gateway import KEY_HEADER, REMOTE_POOLS
 from contracts.states import WorkerStanding
 from mirror import reads_registry, registry
 from mirror.claims import WorkerIdentity
+from mirror.views_workers import StoredKey
 
 log = structlog.get_logger(__name__)
 
 HEADER = KEY_HEADER
+ANSWER_S = 2.0  # a running step must be heard before its worker gives the call up
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,18 @@ async def _caller(request: Request) -> Caller:
     # Of two keys a proxy may have looked at one and we at the other.
     if prefix is None or len(said) > 1:
         raise _invalid()
-    async with here.database.read() as session:
-        candidates = await reads_registry.keys_like(session, prefix)
+    known: KnownKeys[Caller] = request.app.state.known_keys
+    try:
+        candidates = await _candidates(here, known, prefix)
+    except Exception as error:
+        if not is_database_away(error):
+            raise
+        known.database_away()
+        # What runs goes on without Postgres; who was let in a moment ago is let in still.
+        if (caller := known.recall(said[0])) is None:
+            raise database_away() from error
+        return caller
+    known.forget(said[0])  # until it has passed
     key = worker_keys.matching(said[0], candidates)
     if key is None:
         log.debug("worker_key_unknown", key_prefix=prefix)
@@ -55,8 +69,17 @@ async def _caller(request: Request) -> Caller:
         raise refusal(WorkerStanding.REVOKED)
     if key.has_expired:
         raise ApiError(401, "WORKER_KEY_EXPIRED", "This key has expired: the worker needs a new one.")
+    caller = Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
+    known.let_in(said[0], caller)
     await _note_use(here, key.key_id, stale=key.used_long_ago)
-    return Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
+    return caller
+
+
+async def _candidates(here: Parts, known: KnownKeys[Caller], prefix: str) -> list[StoredKey]:
+    if known.is_database_away:  # a moment ago: not everybody has to find out
+        raise OSError("Postgres is away")
+    async with asyncio.timeout(ANSWER_S), here.database.read() as session:
+        return await reads_registry.keys_like(session, prefix)
 
 
 async def _note_use(here: Parts, key_id: int, *, stale: bool) -> None:

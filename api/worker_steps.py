@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
+from api.asking import Asking
 from api.bodies import small_json
 from api.claims import Held, Seal, checked_progress, checked_result
 from api.errors import ApiError
@@ -24,11 +25,10 @@ from api.schemas_gateway import (
 )
 from api.step_failures import as_failure
 from api.worker_auth import ByKey, Caller, Welcome
-from contracts.errors import FailureKind
+from contracts.errors import Drained, FailureKind
 from contracts.gateway import CANCELLED, PROGRESS_EVERY_S
 from contracts.queues import Pool, TaskQueue
 from contracts.states import StepOutcome
-from mirror import writes_workers
 from mirror.recorder import StepRecorder
 
 log = structlog.get_logger(__name__)
@@ -40,6 +40,7 @@ NOT_YOURS = like(403, "Another worker's claim, or a disabled worker", "CLAIM_NOT
 GONE = like(409, "It ended, or ran out", "CLAIM_EXPIRED", "The claim is gone: it ended, ran out, or its job did. …")
 _TOO_LARGE = like(413, "The body is too large", "REQUEST_TOO_LARGE", "This takes at most 65536 bytes of JSON.")
 _REFUSED = like(400, "Not now: a cancel that nobody asked for", "CLAIM_REFUSED", "Temporal does not take this of …")
+NOT_TAKEN_UP = "The worker never said that it has the step."
 _USUAL = BY_KEY | NOT_YOURS | _TOO_LARGE | errors(408, 421, 422, 503)
 
 
@@ -66,8 +67,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
     what is made is put to `/api/worker/output/…`, each with the claim in `X-Worker-Claim`.
     """
     asked = await small_json(request, ClaimAsked)
-    async with here.database.write() as session:
-        await writes_workers.worker_asks(session, caller.worker_id)
+    cast(Asking, request.app.state.asking).note(caller.worker_id)
 
     async def hung_up() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -77,8 +77,12 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
     taken = await gateway_of(request).claim(queue, caller.name, asked.wait_s, hung_up)
     if taken is None:
         return Response(status_code=204)
-    held, step = taken
-    recorder_of(request).started(held.claim_by(caller.identity))
+    held, mine = taken.held, taken.held.claim_by(caller.identity)
+    recorder = recorder_of(request)
+    recorder.started(mine)
+    gateway_of(request).answered(
+        taken, lambda: recorder.ended(mine, StepOutcome.FAILED, code=Drained.code, sentence=NOT_TAKEN_UP)
+    )
     log.info("step_claimed", worker_id=caller.worker_id, job_id=held.job_id, step=held.step_key, attempt=held.attempt)
     seal: Seal = request.app.state.seal
     same = {name: getattr(held, name) for name in Claimed.model_fields if name in Held.model_fields}
@@ -86,7 +90,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
         **same,
         claim=seal.close(held, caller.worker_id),
         progress_every_s=min(PROGRESS_EVERY_S, held.heartbeat_timeout_s / 3),
-        request=step.model_dump(mode="json"),
+        request=taken.request.model_dump(mode="json"),
     )
 
 

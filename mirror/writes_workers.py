@@ -1,6 +1,6 @@
 """Workers come, beat and go. A disabled worker stays disabled, whatever it sends; a revoked one is not there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ class Beaten:
     status: WorkerStatus
     current_job_id: int | None
     at: datetime  # by the database's clock
+    pools_aside: tuple[str, ...] = ()
 
 
 def standing_of(status: WorkerStatus, revoked_at: datetime | None) -> WorkerStanding:
@@ -79,7 +80,8 @@ async def take_beat(
     if word is None:
         return None
     await notify(s, TOPIC_WORKERS, worker_id)
-    return Beaten(standing_of(word.status, word.revoked_at), word.status, word.current_job_id, word.at)
+    standing = standing_of(word.status, word.revoked_at)
+    return Beaten(standing, word.status, word.current_job_id, word.at, word.pools_aside)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Word:
     revoked_at: datetime | None
     current_job_id: int | None
     at: datetime
+    pools_aside: tuple[str, ...] = ()
 
 
 async def take_word(s: WriteSession, worker_id: str, status: WorkerStatus, changes: Mapping[str, Any]) -> Word | None:
@@ -115,7 +118,7 @@ async def take_word(s: WriteSession, worker_id: str, status: WorkerStatus, chang
         .where(Worker.id == before.id)
         # Not now(): the transaction may have waited for the lock, and a word must not look older than it is.
         .values(last_heartbeat=func.clock_timestamp(), status=unless_disabled(said), **dict(changes))
-        .returning(Worker.status, Worker.revoked_at, Worker.current_job_id, Worker.last_heartbeat)
+        .returning(Worker.status, Worker.revoked_at, Worker.current_job_id, Worker.last_heartbeat, Worker.pools_aside)
         .execution_options(synchronize_session=False)
     )
     row = after.one()
@@ -123,16 +126,34 @@ async def take_word(s: WriteSession, worker_id: str, status: WorkerStatus, chang
         name = before.worker_name or worker_id
         await add_event(s, Event("worker.online", None, f"{name} is back.", {"worker_id": worker_id}, actor=worker_id))
     changed = (before.status, before.current_job_id) != (row.status, row.current_job_id)
-    return Word(changed, row.status, row.revoked_at, row.current_job_id, row.last_heartbeat)
+    return Word(
+        changed, row.status, row.revoked_at, row.current_job_id, row.last_heartbeat, tuple(row.pools_aside or ())
+    )
 
 
-async def worker_asks(s: WriteSession, worker_id: str) -> None:
-    """Note that a worker asks for work, which is a sign of life too; its slots are then counted on."""
+async def workers_ask(s: WriteSession, worker_ids: Sequence[str]) -> list[str]:
+    """Note that workers ask for work, which is a sign of life too; their slots are then counted on.
+
+    Gives those whose rows somebody else is at: waiting for one with others in hand could wait for ever.
+    """
+    free = (
+        select(Worker.id, Worker.worker_id)
+        .where(Worker.worker_id.in_(worker_ids))
+        .with_for_update(key_share=True, skip_locked=True)
+    )
+    found = {row.id: row.worker_id for row in await s.execute(free)}
+    now = func.clock_timestamp()
     await s.execute(
         update(Worker)
-        .where(Worker.worker_id == worker_id)
-        .values(asked_at=func.clock_timestamp(), last_heartbeat=func.clock_timestamp())
+        .where(Worker.id.in_(found))
+        .values(asked_at=now, last_heartbeat=now)
+        .execution_options(synchronize_session=False)
     )
+    if len(found) == len(worker_ids):
+        return []
+    left = set(worker_ids) - set(found.values())
+    there = await s.scalars(select(Worker.worker_id).where(Worker.worker_id.in_(left)))  # not those that were deleted
+    return list(there)
 
 
 async def worker_gone(s: WriteSession, worker_id: str) -> None:

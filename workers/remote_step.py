@@ -94,7 +94,7 @@ class RemoteStepRun:
 
     async def _beat(self) -> None:
         """Hold the claim and hear of a cancel; a claim that is gone stops the step."""
-        wait_s = self._claimed.progress_every_s
+        wait_s = 0.0  # the first one says that the claim has arrived
         while True:
             await asyncio.sleep(wait_s)
             wait_s = self._claimed.progress_every_s
