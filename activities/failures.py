@@ -90,6 +90,7 @@ class FailureInterceptor(Interceptor):
         self.health: Health | None = None  # nobody: every failure is the step's own
         self._first_delay_s = first_delay_s
         self._running: dict[asyncio.Task[Any], str] = {}  # with the queue each came from
+        self._judged: set[asyncio.Task[Any]] = set()  # they have failed: there is nothing left to stop
         self._stopping_now = False
         self._handing_back: dict[str, str] = {}  # queues that are served no more, and why
 
@@ -106,7 +107,7 @@ class FailureInterceptor(Interceptor):
         """Stop every step of one queue in the same way, and those that were on their way here when they come."""
         self._handing_back[queue] = why
         for task, came_from in self._running.items():
-            if came_from == queue:
+            if came_from == queue and task not in self._judged:
                 task.cancel()
 
     def take_again(self, queue: str) -> None:
@@ -125,6 +126,17 @@ class FailureInterceptor(Interceptor):
             yield
         finally:
             del self._running[task]
+
+    @contextmanager
+    def judged(self) -> Iterator[None]:
+        """Let a step that has failed hear whose fault it was, also when the answer is that its queue is closed."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._judged.add(task)
+        try:
+            yield
+        finally:
+            self._judged.discard(task)
 
     def drained(self) -> str:
         """Say why a step was stopped with its worker; nothing when its job has cancelled or paused it."""
@@ -173,8 +185,9 @@ class _Translate(ActivityInboundInterceptor):
             if self._health is None or not is_step:
                 raise
             known = error if isinstance(error, VlogError) else _named(error)
-            async with pulsing():
-                ours = await self._health.is_ours(queue, known, getattr(input.args[0], "ffmpeg", ""))
+            with self._drain.judged():
+                async with pulsing():
+                    ours = await self._health.is_ours(queue, known, getattr(input.args[0], "ffmpeg", ""))
             if not ours:
                 raise
             broken = WorkerBroken(f"The worker is broken: {known.sentence}", detail=known.detail)

@@ -33,6 +33,10 @@ class Beat(Answer):
     capabilities: dict[str, Any] | None = Field(default=None, description="When they changed")
     metadata: dict[str, Any] | None = Field(default=None, description="When it changed")
     version: str | None = Field(default=None, description="When it changed")
+    pools_aside: tuple[Literal["cpu", "gpu"], ...] | None = Field(
+        default=None, max_length=10, description="When it changed: all pools whose work its own test forbids it"
+    )
+    aside_because: str = Field(default="", description="Why; the first 500 characters count")
 
 
 class AskKey(Answer):
@@ -60,6 +64,7 @@ class Beaten(Answer):
         server_time=WHEN,
         heartbeat_interval=30.0,
         offline_after=300.0,
+        pools_aside=[],
     )
     worker_id: str
     standing: WorkerStanding
@@ -68,6 +73,7 @@ class Beaten(Answer):
     server_time: datetime
     heartbeat_interval: float = Field(description="Seconds until the next one is due")
     offline_after: float = Field(description="Seconds of silence after which a worker is shown `offline`")
+    pools_aside: tuple[str, ...] = Field(description="Set aside by an earlier beat: not taken up until a test is clean")
 
 
 WORKER: dict[str, Any] = {

@@ -14,10 +14,10 @@ from api.parts import Here
 from api.schemas_workers import Beat, Beaten, Registered, Registration
 from api.security import RegistrarOnly
 from api.worker_auth import HEADER, ByKey, refusal
-from api.worker_fields import clean_about, clean_version, clean_worker_name
+from api.worker_fields import clean_about, clean_reason, clean_version, clean_worker_name
 from api.worker_steps import recorder_of
 from contracts.states import WorkerStanding, WorkerStatus
-from mirror import registry, writes_workers
+from mirror import registry, writes_quarantine, writes_workers
 from mirror.registry import NewWorker
 
 log = structlog.get_logger(__name__)
@@ -83,7 +83,8 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
     """Say that a worker lives, whether it has a free slot, and what changed about it; learn how it stands.
 
     A disabled worker is answered 403 and should go on beating: the first 200 says that it was enabled. A 401 is for
-    good: it needs a new key. Either way it takes no more work and hands back what it has.
+    good: it needs a new key. Either way it takes no more work and hands back what it has. One whose own test fails says
+    which pools it sets aside, and is reminded of them when it is started again.
     """
     beat = await small_json(request, Beat)
     changes = {
@@ -98,6 +99,9 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
     if beat.status == "offline":
         await recorder_of(request).settled(caller.worker_id)
     async with here.database.write() as session:
+        if beat.pools_aside is not None:
+            why = clean_reason(beat.aside_because)
+            await writes_quarantine.set_pools_aside(session, caller.worker_id, beat.pools_aside, why)
         beaten = await writes_workers.take_beat(session, caller.worker_id, WorkerStatus(beat.status), changes)
         if beat.status == "offline":
             await writes_workers.worker_gone(session, caller.worker_id)
@@ -113,4 +117,5 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
         server_time=beaten.at,
         heartbeat_interval=here.settings.worker_heartbeat_interval,
         offline_after=here.settings.worker_offline_threshold_minutes * 60,
+        pools_aside=beaten.pools_aside,
     )

@@ -11,6 +11,7 @@ from contracts.texts import is_unwanted
 
 NAME_LIMIT = 100
 VERSION_LIMIT = 100
+REASON_LIMIT = 500
 ABOUT_BYTES = 10_240  # as the columns' checks have it
 ABOUT_DEPTH = 8
 _LARGEST = 2**63
@@ -29,6 +30,11 @@ def clean_version(text: str | None) -> str | None:
     if len(text) > VERSION_LIMIT or any(is_unwanted(char) for char in text):
         raise ApiError(400, "WORKER_VERSION_INVALID", f"A version is at most {VERSION_LIMIT} plain characters.")
     return text or None
+
+
+def clean_reason(text: str) -> str:
+    """Take what a worker in trouble says, whatever is in it: as one line, and not too much of it."""
+    return " ".join("".join(" " if is_unwanted(char) else char for char in text).split())[:REASON_LIMIT]
 
 
 def clean_about(about: dict[str, Any], what: str) -> dict[str, Any]:

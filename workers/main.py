@@ -30,6 +30,7 @@ from workers.gpu import look_for_gpu
 from workers.machine import this_machine
 from workers.naming import name_for
 from workers.quarantine import Quarantine
+from workers.quarantine_notes import MirrorNotes
 from workers.registering import keep_registered
 from workers.room import Room
 from workers.self_test import test_encode, test_gpu
@@ -95,14 +96,12 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     serving = Serving(lambda pool: build_worker(client, pool, parts, failures), failures)
     gate = Gate(pools, serving)
     quarantine = Quarantine(
-        database,
-        identity.worker_id,
+        MirrorNotes(database, identity.worker_id, heard_within_s=3 * settings.worker_heartbeat_interval),
         pools,
         gate.set_aside,
-        encode=partial(test_encode, parts),
-        encode_on_device=partial(test_gpu, parts),
+        encode=partial(test_encode, store, tools),
+        encode_on_device=partial(test_gpu, tools, gpu, settings.gpu_device or ""),
         first_wait_s=settings.quarantine_seconds,
-        heard_within_s=3 * settings.worker_heartbeat_interval,
     )
     failures.health = quarantine
     testing = asyncio.create_task(quarantine.run())

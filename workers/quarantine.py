@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from contracts.errors import (
     DownloadTimeout,
@@ -24,9 +25,6 @@ from contracts.errors import (
     WorkerBroken,
 )
 from contracts.queues import Pool
-from mirror.reads_workers import others_serve
-from mirror.sessions import Database
-from mirror.writes_quarantine import pools_aside, set_pools_aside
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +41,19 @@ ELSEWHERE = (DownloadTimeout, UpstreamFailure, GpuLacks)
 # These blame the file, or the storage, which is away for all workers at once. The test, which needs only our own disk,
 # says whether it is us after all; however many they are, they do not.
 BLAMES_OTHERS = (SourceError, StorageUnavailable, StorageUploadFailed)
+
+
+class Notes(Protocol):
+    """Where it is written what a worker has set aside: in Postgres, by way of the API where it reaches only that."""
+
+    async def aside(self) -> frozenset[str]:
+        """Name the pools that this worker was last known to be unfit for."""
+
+    async def set_aside(self, pools: frozenset[str], why: str) -> None:
+        """Note which pools it is unfit for from now on, all of them."""
+
+    async def others_serve(self, pool: Pool) -> bool:
+        """Tell whether somebody else was heard of lately who takes such work."""
 
 
 @dataclass
@@ -65,18 +76,15 @@ class Quarantine:
 
     def __init__(
         self,
-        database: Database,
-        worker_id: str,
+        notes: Notes,
         pools: Collection[Pool],
         changed: Callable[[Mapping[Pool, str]], None],
         *,
         encode: Test,
         encode_on_device: Test,
         first_wait_s: float,
-        heard_within_s: float,
     ) -> None:
-        self._database, self._worker_id, self._changed = database, worker_id, changed
-        self._heard_within_s = heard_within_s  # whoever was silent for longer is not counted on
+        self._notes, self._changed = notes, changed
         self._first_wait_s = first_wait_s
         # All but `orchestrate` need an ffmpeg that works: without it a probe would find every file unreadable.
         self._ffmpeg = Bench(frozenset(pools) - {Pool.ORCHESTRATE}, encode, first_wait_s)
@@ -153,8 +161,7 @@ class Quarantine:
         """
         while True:
             try:
-                async with self._database.read() as session:
-                    self._told = await pools_aside(session, self._worker_id)
+                self._told = await self._notes.aside()
                 break
             except Exception as error:
                 log.warning("not known yet whether this worker was set aside: %s", error)
@@ -190,8 +197,8 @@ class Quarantine:
 
     async def _has_others(self, pool: Pool) -> bool:
         try:
-            async with asyncio.timeout(ANSWER_S), self._database.read() as session:
-                return await others_serve(session, self._worker_id, pool, heard_within_s=self._heard_within_s)
+            async with asyncio.timeout(ANSWER_S):
+                return await self._notes.others_serve(pool)
         except Exception as error:
             log.warning("not known whether other workers are there: %s", error)
             return False
@@ -234,8 +241,7 @@ class Quarantine:
             if unfit == self._told:
                 continue
             try:
-                async with self._database.write() as session:
-                    await set_pools_aside(session, self._worker_id, unfit, "; ".join(bench.why for bench in aside))
+                await self._notes.set_aside(unfit, "; ".join(bench.why for bench in aside))
                 self._told = unfit
             except Exception as error:
                 log.warning("the mirror does not know yet whether this worker is set aside: %s", error)

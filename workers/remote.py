@@ -5,8 +5,9 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from temporalio.worker import SlotMarkUsedContext, SlotPermit, SlotReleaseContext, SlotReserveContext
@@ -26,9 +27,11 @@ from workers.build import encoding_steps
 from workers.describing import about
 from workers.gpu import look_for_gpu
 from workers.machine import this_machine
+from workers.quarantine import Quarantine
 from workers.remote_api import ClaimedStep, RemoteApi
 from workers.remote_step import RemoteStepRun
 from workers.room import Lane, Room, RoomInterceptor
+from workers.self_test import test_encode, test_gpu
 from workers.slots import all_slots, memory_for_steps
 from workers.version import code_version
 
@@ -100,6 +103,7 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     calls = WorkerCalls(url, key.get_secret_value())
     described = {"capabilities": about(slots, machine, tools, gpu), "version": code_version()}
     worker = RemoteWorker(RemoteApi(calls), Kit(settings, tools, gpu, work, cache), room, slots, failures)
+    failures.health = worker.quarantine
     log.info("serving %s for %s", ", ".join(pools), url)
     try:
         await worker.run(stopping, described)
@@ -114,12 +118,24 @@ class RemoteWorker:
         self._api, self._kit, self._room, self._failures = api, kit, room, failures
         self._lanes = {pool: room.lane(count) for pool, count in slots.items()}
         self._running: dict[asyncio.Task[None], RemoteStepRun] = {}
-        self._welcome = asyncio.Event()
+        self._open = {pool: asyncio.Event() for pool in slots}  # those that are asked for
+        self._shut_out = "The API has not welcomed this worker yet."
+        self._aside: Mapping[Pool, str] = {}
         self._beat_now = asyncio.Event()
+        self._notes = RemoteNotes(api, self._status)
+        self.quarantine = Quarantine(
+            self._notes,
+            slots,
+            self._set_aside,
+            encode=partial(test_encode, kit.work, kit.tools),
+            encode_on_device=partial(test_gpu, kit.tools, kit.gpu, kit.settings.gpu_device or ""),
+            first_wait_s=kit.settings.quarantine_seconds,
+        )
 
     async def run(self, stopping: asyncio.Event, described: dict[str, Any]) -> None:
         """Work until told to stop, then drain. Raises KeyRefused."""
         beating = asyncio.create_task(self._beat(described))
+        testing = asyncio.create_task(self.quarantine.run())
         asking = [asyncio.create_task(self._ask(pool, lane)) for pool, lane in self._lanes.items()]
         stop = asyncio.create_task(stopping.wait())
         try:
@@ -132,6 +148,7 @@ class RemoteWorker:
         finally:
             stop.cancel()
             beating.cancel()
+            testing.cancel()
             for task in asking:
                 task.cancel()
         if beating.done() and not beating.cancelled():
@@ -159,7 +176,7 @@ class RemoteWorker:
         """Ask for one step after the other while there is room; what is given runs beside."""
         waits = Waits()
         while True:
-            await self._welcome.wait()
+            await self._open[pool].wait()
             permit = await lane.reserve_slot(cast(SlotReserveContext, None))
             claimed, began = None, time.monotonic()
             try:
@@ -210,7 +227,11 @@ class RemoteWorker:
         while True:
             self._beat_now.clear()
             try:
-                every_s = await self._api.beat(self._status(), None if told else described)
+                heard = await self._api.beat(self._status(), None if told else described)
+                every_s = heard.every_s
+                if not told:
+                    self._notes.found = heard.pools_aside
+                    await self.quarantine.recall()  # first: whoever is welcome gets work
                 told = True
                 self._welcomed()
             except Away as error:
@@ -227,20 +248,55 @@ class RemoteWorker:
         return "idle" if any(lane.has_room for lane in self._lanes.values()) else "busy"
 
     def _welcomed(self) -> None:
-        if not self._welcome.is_set():
-            for pool in self._lanes:
-                self._failures.take_again(pool.queue)
-            self._welcome.set()
+        if self._shut_out:
+            self._shut_out = ""
+            self._decide()
 
     def refused(self, error: Refused) -> None:
         """Stop asking and hand back what runs, when a person has shut this worker out; the beats go on."""
         if error.status not in (401, 403) or error.answer in ("CLAIM_NOT_YOURS", "KEY_FORBIDDEN"):
             log.error("the API refused: %s", error.sentence)
             return
-        if self._welcome.is_set():
+        if not self._shut_out:
             log.warning("no more work: %s", error.sentence)
-            self._welcome.clear()
-            for pool in self._lanes:
-                self._failures.hand_back(pool.queue, error.sentence)
+            self._shut_out = error.sentence
+            self._decide()
             if error.status == 401:
                 self._beat_now.set()
+
+    def _set_aside(self, pools: Mapping[Pool, str]) -> None:
+        """Take the pools that this worker finds itself unfit for, each with a sentence that says why."""
+        self._aside = dict(pools)
+        self._decide()
+
+    def _decide(self) -> None:
+        """Ask for what is allowed; what runs of all else is handed back, once."""
+        for pool, is_open in self._open.items():
+            why = self._shut_out or self._aside.get(pool, "")
+            if not why:
+                self._failures.take_again(pool.queue)
+                is_open.set()
+            elif is_open.is_set():
+                is_open.clear()
+                self._failures.hand_back(pool.queue, why)
+
+
+class RemoteNotes:
+    """What this worker has set aside, written by the API, with a beat."""
+
+    def __init__(self, api: RemoteApi, status: Callable[[], str]) -> None:
+        self._api, self._status = api, status
+        self.found: frozenset[str] = frozenset()  # as its first beat was answered
+
+    async def aside(self) -> frozenset[str]:
+        return self.found
+
+    async def set_aside(self, pools: frozenset[str], why: str) -> None:
+        try:
+            await self._api.beat(self._status(), {"pools_aside": sorted(pools), "aside_because": why})
+        except Refused as error:
+            if error.status != 403:  # disabled: it was written all the same
+                raise
+
+    async def others_serve(self, pool: Pool) -> bool:
+        return True  # asked of `io` only, which somebody local serves

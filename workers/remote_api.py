@@ -31,13 +31,21 @@ class ClaimedStep(Message):
 
 
 @dataclass(frozen=True)
+class Heard:
+    """What a worker's sign of life was answered."""
+
+    every_s: float  # until it is to say so again
+    pools_aside: frozenset[str]
+
+
+@dataclass(frozen=True)
 class RemoteApi:
     calls: WorkerCalls
 
-    async def beat(self, status: str, about: dict[str, Any] | None = None) -> float:
-        """Say that this worker lives; give the seconds until it is to say so again."""
-        answer = await self._post("heartbeat", {"status": status, **(about or {})})
-        return float(answer.json()["heartbeat_interval"])
+    async def beat(self, status: str, about: dict[str, Any] | None = None) -> Heard:
+        """Say that this worker lives, and what is new about it."""
+        answer = (await self._post("heartbeat", {"status": status, **(about or {})})).json()
+        return Heard(float(answer["heartbeat_interval"]), frozenset(answer.get("pools_aside", ())))
 
     async def claim(self, pool: Pool, wait_s: float) -> ClaimedStep | None:
         answer = await self._post(

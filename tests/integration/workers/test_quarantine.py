@@ -26,6 +26,7 @@ from mirror.sessions import Database
 from tests.support.eventually import eventually
 from workers import quarantine as quarantines
 from workers.quarantine import STREAK, Quarantine
+from workers.quarantine_notes import MirrorNotes
 
 US, THEM = "us", "them"
 POOLS = (Pool.ORCHESTRATE, Pool.IO, Pool.CPU, Pool.GPU)
@@ -73,14 +74,12 @@ async def watched(
     database: Database, machine: Machine, *, wait_s: float = 0.05, pools: Sequence[Pool] = POOLS
 ) -> AsyncIterator[Quarantine]:
     made = Quarantine(
-        database,
-        US,
+        MirrorNotes(database, US, heard_within_s=90),
         pools,
         machine.changed,
         encode=machine.encode,
         encode_on_device=machine.encode_on_device,
         first_wait_s=wait_s,
-        heard_within_s=90,
     )
     await made.recall()
     running = asyncio.create_task(made.run())
