@@ -3,6 +3,7 @@
 from tests.bench.alone import linearity, playable, upload_memory
 from tests.bench.bench import Case
 from tests.bench.comparing import compare
+from tests.bench.pollers import pollers
 from tests.bench.scaling import arithmetic, scaling
 from tests.bench.sources import HD, UHD
 from tests.bench.streams import sse
@@ -20,6 +21,7 @@ CASES: dict[str, Case] = {
     "sse": sse,
     "scaling": scaling,
     "arithmetic": arithmetic,
+    "pollers": pollers,
     "tus": tus,
     "60s-medium": compare("60 s of 1080p, medium", HD, 60, "medium", 0.88),
 }
