@@ -28,18 +28,20 @@ from contracts.layout import (
     timeline_key,
     video_prefix,
 )
-from contracts.media import Span
+from contracts.media import AudioTimeline, Span
 from contracts.message import Message
 from contracts.states import StepName
 from contracts.steps import (
     EncodeAudio,
     EncodedAudio,
+    MadeStoryboard,
     MadeThumbnail,
     MakeStoryboard,
     MakeThumbnail,
     QualityProgress,
     StepProgress,
     StepRequest,
+    TranscodedSpan,
     TranscodeSpan,
 )
 from mirror.claims import StepClaim, WorkerIdentity
@@ -50,7 +52,7 @@ PICTURE_BYTES = 32 << 20
 SMALL_BYTES = 4 << 20  # init segments, timelines, cues
 
 _SHEET = re.compile(r"storyboard_\d{3,6}\.jpg")
-_MOST_FRAMES, _MOST_SPEED = 1 << 40, 1e6
+_MOST_FRAMES, _MOST_SPEED, _MOST_TILES = 1 << 40, 1e6, 1_000_000
 _DIGEST = hashlib.sha256
 _DIGEST_BYTES = 32
 
@@ -94,6 +96,7 @@ class Place:
 
     create_only: bool
     most_bytes: int
+    model: type[Message] | None = None  # what it must be readable as: our own processes read it
 
 
 def source_of(request: StepRequest) -> str:
@@ -122,7 +125,7 @@ def place(held: Held, key: str) -> Place | None:
     if held.activity == "encode_audio" and key == timeline_key(
         held.folders[0], held.job_id, held.generation, held.attempt
     ):
-        return Place(create_only=False, most_bytes=SMALL_BYTES)
+        return Place(create_only=False, most_bytes=SMALL_BYTES, model=AudioTimeline)
     if folder + slash not in held.folders:
         return None
     match held.activity:
@@ -153,8 +156,15 @@ def checked_result(held: Held, said: object) -> Message:
     match result:
         case EncodedAudio():
             fits = result.prefix == held.folders[0] and f"audio:{result.track}" == held.step_key
+            fits = fits and result.segments == sum(count for _, count in result.segment_durations)
         case MadeThumbnail():
-            fits = result.key == held.folders[0] + THUMBNAIL
+            fits = result.key == held.folders[0] + THUMBNAIL and math.isfinite(result.at_s)
+        case TranscodedSpan():
+            made = len(held.qualities) * held.span.segments if held.span else 0
+            fits = 0 <= result.segments <= made and 0 <= result.encoded_frames <= _MOST_FRAMES
+        case MadeStoryboard():
+            fits = min(result.sheets, result.tiles) >= 0 and math.isfinite(result.interval_s)
+            fits = fits and max(result.sheets, result.tiles) <= _MOST_TILES
         case _:
             fits = True
     if not fits:

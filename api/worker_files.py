@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response, StreamingResponse
+from pydantic import ValidationError
 
 from api.bodies import chunks
 from api.claims import LONGEST, Held, Place, place
@@ -109,6 +110,7 @@ async def put(
     async with here.store.scratch(f"job{held.job_id}-output") as folder:
         path = folder / "object"
         await _receive(request, path, how, checksum)
+        _readable(path, how)
         # It took a while to arrive: whoever has the step by now must not find it written to.
         await gateway_of(request).insist(held, caller.name)
         created = await here.store.put_file(key, path, create_only=how.create_only)
@@ -150,6 +152,17 @@ async def _receive(request: Request, path: Path, how: Place, checksum: str) -> N
         await flush()
     if not hmac.compare_digest(digest.hexdigest(), checksum):
         raise ApiError(400, "CHECKSUM_WRONG", "What arrived has another SHA-256 than was announced.")
+
+
+def _readable(path: Path, how: Place) -> None:
+    """Insist that what our own processes will read is what they expect."""
+    if how.model is not None:
+        try:
+            how.model.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise ApiError(
+                422, "OUTPUT_INVALID", f"This is no {how.model.__name__}: {error.errors()[0]['msg']}."
+            ) from None
 
 
 def _write(file: Any, digest: Any, data: bytes) -> None:

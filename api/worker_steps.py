@@ -40,6 +40,7 @@ NOT_YOURS = like(403, "Another worker's claim, or a disabled worker", "CLAIM_NOT
 GONE = like(409, "It ended, or ran out", "CLAIM_EXPIRED", "The claim is gone: it ended, ran out, or its job did. …")
 _TOO_LARGE = like(413, "The body is too large", "REQUEST_TOO_LARGE", "This takes at most 65536 bytes of JSON.")
 _REFUSED = like(400, "Not now: a cancel that nobody asked for", "CLAIM_REFUSED", "Temporal does not take this of …")
+_TOO_MANY = like(429, "It asks too often at once", "TOO_MANY_CLAIMS", "This worker has 16 questions open already.")
 NOT_TAKEN_UP = "The worker never said that it has the step."
 _USUAL = BY_KEY | NOT_YOURS | _TOO_LARGE | errors(408, 421, 422, 503)
 
@@ -57,7 +58,7 @@ def opened(request: Request, claim: str, caller: Caller) -> Held:
     "/claim",
     summary="Ask for a step",
     response_model=Claimed,
-    responses={204: {"description": "Nothing to do just now: ask again"}, **_USUAL},
+    responses={204: {"description": "Nothing to do just now: ask again"}, **_USUAL, **_TOO_MANY},
     openapi_extra=json_body(ClaimAsked),
 )
 async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Response:
@@ -74,15 +75,15 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
             pass
 
     queue = Pool(asked.pool).queue
-    taken = await gateway_of(request).claim(queue, caller.name, asked.wait_s, hung_up)
+    gateway = gateway_of(request)
+    with gateway.asking(caller.worker_id):
+        taken = await gateway.claim(queue, caller.name, asked.wait_s, hung_up)
     if taken is None:
         return Response(status_code=204)
     held, mine = taken.held, taken.held.claim_by(caller.identity)
     recorder = recorder_of(request)
     recorder.started(mine)
-    gateway_of(request).answered(
-        taken, lambda: recorder.ended(mine, StepOutcome.FAILED, code=Drained.code, sentence=NOT_TAKEN_UP)
-    )
+    gateway.answered(taken, lambda: recorder.ended(mine, StepOutcome.FAILED, code=Drained.code, sentence=NOT_TAKEN_UP))
     log.info("step_claimed", worker_id=caller.worker_id, job_id=held.job_id, step=held.step_key, attempt=held.attempt)
     seal: Seal = request.app.state.seal
     same = {name: getattr(held, name) for name in Claimed.model_fields if name in Held.model_fields}

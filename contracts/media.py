@@ -2,8 +2,9 @@
 
 from enum import StrEnum
 from fractions import Fraction
+from typing import Annotated
 
-from pydantic import computed_field
+from pydantic import AfterValidator, Field, computed_field
 
 from contracts.layout import SUBTITLES
 from contracts.message import Message
@@ -321,11 +322,27 @@ class SubtitleRendition(Message):
         return self.prefix + SUBTITLES
 
 
+MOST_SOUND_SEGMENTS = 1_000_000  # a week of segments of half a second
+
+
+def _sane_runs(runs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Refuse what no track is: who reads them counts them out one by one, and a number is quickly written."""
+    if any(length < 0 or length > 1 << 40 or count < 1 for length, count in runs):
+        raise ValueError("a segment has a length, and comes at least once")
+    if sum(count for _, count in runs) > MOST_SOUND_SEGMENTS:
+        raise ValueError(f"a track has at most {MOST_SOUND_SEGMENTS} segments")
+    return runs
+
+
+# As in AudioRendition, from whoever encoded the track: it may be a machine that is not ours.
+SegmentRuns = Annotated[tuple[tuple[int, int], ...], AfterValidator(_sane_runs)]
+
+
 class AudioTimeline(Message):
     """How long the stored segments of a track are, as one attempt knows it; the longest is what players are told."""
 
-    timescale: int = 48_000
-    segment_durations: tuple[tuple[int, int], ...] = ()  # as in AudioRendition
+    timescale: int = Field(default=48_000, gt=0)
+    segment_durations: SegmentRuns = ()
     whole: bool = False  # nothing more will come; whole and empty is a track that gave no sound
 
     def is_further_than(self, other: "AudioTimeline | None") -> bool:

@@ -13,6 +13,7 @@ from contracts.media import (
     Grid,
     PlannedAudio,
     PlannedRendition,
+    SegmentRuns,
     SourceFacts,
     Span,
     TranscodePlan,
@@ -197,7 +198,7 @@ class EncodedAudio(Message):
     track: int
     prefix: str
     segments: int
-    segment_durations: tuple[tuple[int, int], ...]
+    segment_durations: SegmentRuns
 
 
 class TranscodeSpan(StepRequest):

@@ -1,4 +1,4 @@
-"""Machines that reach only the API encode a video between them, while the API itself is killed."""
+"""Machines that reach only the API encode a video between them, while the API itself is killed, or rolled."""
 
 import os
 import signal
@@ -12,11 +12,13 @@ from media.tools import Toolbox
 from tests.e2e.conftest import SLOW, make_clip
 from tests.e2e.joined import check_joined
 from tests.e2e.remote import answering, asking, encoding, remote_worker, serving_elsewhere, steps
+from tests.e2e.rolling import rolling
 from tests.e2e.service import Service
 from tests.e2e.test_crashes import pids
 from tests.support.eventually import eventually
 
 SECONDS, RATE = 16, 30
+LONG_S = 40
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +86,33 @@ async def test_machines_that_reach_only_the_api_encode_through_its_death_and_han
         assert video["status"] == "ready", video
         made = await steps(remote_service, created["job_id"])
         assert {attempt for _, _, _, attempt, _ in made} == {1}, made
+
+
+async def test_a_rolling_restart_of_the_apis_loses_no_attempt_of_remote_workers(
+    remote_service: Service, tools: Toolbox, paced: str, tmp_path: Path
+) -> None:
+    """Two APIs behind one address; while a video is encoded every one of them is replaced, more than once."""
+    clip = tmp_path / "clip.mp4"
+    make_clip(tools, clip, seconds=LONG_S, size="320x180", rate=RATE)
+    async with rolling(remote_service, tmp_path / "apis.log") as apis:
+        with ExitStack() as machines:
+            four, five = (
+                machines.enter_context(remote_worker(remote_service, name, tmp_path, api=apis.url, VLOG_FFMPEG=paced))
+                for name in ("four", "five")
+            )
+            await asking(remote_service, four.name, five.name)
+            created = await remote_service.upload(clip, title="rolled")
+            await encoding(remote_service, created["job_id"], created["slug"], four.name, five.name)
+            rolls = 0
+            while (await remote_service.get(f"/api/videos/{created['video_id']}"))["status"] == "processing":
+                assert await apis.roll() == 0, (tmp_path / "apis.log").read_text()[-3000:]
+                rolls += 1
+            video = await remote_service.ended(created["video_id"], within=120)
+            assert video["status"] == "ready", video
+            assert rolls >= 2, "it was over before both were replaced"
+            assert (four.process.poll(), five.process.poll()) == (None, None)
+        made = await steps(remote_service, created["job_id"])
+        print(f"{rolls} APIs replaced; given back at no attempt: {sum(row[-1] == 'partial' for row in made)}")
+        assert {attempt for _, _, _, attempt, _ in made} == {1}, made
+        assert {outcome for *_, outcome in made} <= {"completed", "partial"}, made
+        await check_joined(remote_service, tools, created["slug"], LONG_S * RATE)

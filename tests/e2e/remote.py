@@ -24,15 +24,17 @@ class RemoteMachine:
 
 
 @contextmanager
-def remote_worker(service: Service, name: str, folder: Path, **settings: str) -> Iterator[RemoteMachine]:
-    """Register a machine, and start its one command."""
+def remote_worker(
+    service: Service, name: str, folder: Path, *, api: str | None = None, **settings: str
+) -> Iterator[RemoteMachine]:
+    """Register a machine, and start its one command; `api` is where it finds the service, if not where we do."""
     answer = httpx.post(f"{service.url}/api/worker/register", json={"worker_name": name}, timeout=30)
     assert answer.status_code == 201, answer.text
     home, log = folder / name, folder / f"{name}.log"
     clean = {key: value for key, value in os.environ.items() if not key.startswith("VLOG_")}
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "worker", "--api", service.url, "--key", answer.json()["api_key"]],
+            [sys.executable, "-m", "cli", "worker", "--api", api or service.url, "--key", answer.json()["api_key"]],
             cwd=ROOT,
             env=clean | {"VLOG_HOME": str(home), "VLOG_LOG_FILES": "false", "VLOG_DRAIN_SECONDS": "1"} | settings,
             stdout=out,

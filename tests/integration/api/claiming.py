@@ -139,11 +139,15 @@ async def post(api: Api, machine: Machine, what: str, **body: Any) -> httpx.Resp
     return await api.http.post(f"/api/worker/{what}", json=body, headers={"X-Worker-API-Key": machine.key})
 
 
-async def claimed(api: Api, name: str = "studio", machine: Machine | None = None) -> Remote:
-    """Let a worker ask until it has a step."""
+async def claimed(api: Api, name: str = "studio", machine: Machine | None = None, *, says: bool = True) -> Remote:
+    """Let a worker ask until it has a step, and say so, as every worker does at once."""
     machine = machine or await register(api, name)
     async with asyncio.timeout(60):
         while (answer := await post(api, machine, "claim", **WAIT)).status_code == 204:
             pass
     assert answer.status_code == 200, answer.text
-    return Remote(machine, api, answer.json())
+    remote = Remote(machine, api, answer.json())
+    if says:
+        heard = await remote.tell("progress")
+        assert heard.status_code == 200, heard.text
+    return remote
