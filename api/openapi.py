@@ -76,10 +76,22 @@ def like(status: int, description: str, code: str, detail: str) -> dict[int | st
     return {status: {"model": ErrorBody, "description": description, "content": content}}
 
 
+def _in_place(part: Any, named: dict[str, Any]) -> Any:
+    """Put what is named where its name stands."""
+    if isinstance(part, list):
+        return [_in_place(each, named) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if name := part.get("$ref"):
+        return _in_place({**named[name], **{key: value for key, value in part.items() if key != "$ref"}}, named)
+    return {key: _in_place(value, named) for key, value in part.items()}
+
+
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
     """Document a small JSON body that a route reads by hand."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    schema.pop("$defs", None)
+    schema = model.model_json_schema(ref_template="{model}")
+    # FastAPI collects the models of bodies that it reads itself; a name that only this one knows would lead nowhere.
+    schema = _in_place(schema, schema.pop("$defs", {}))
     example = schema.pop("examples")[0]
     return {"requestBody": {"content": {"application/json": {"schema": schema, "example": example}}}}
 

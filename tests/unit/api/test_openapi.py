@@ -1,5 +1,7 @@
 """The OpenAPI page: every route explains itself and shows what it answers."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,8 @@ async def test_uploads_describe_their_bodies(schema: dict[str, Any]) -> None:
     assert form["example"]["title"]
     raw = schema["paths"]["/api/videos"]["put"]["requestBody"]["content"]["application/octet-stream"]
     assert raw["schema"]["format"] == "binary"
+
+
+async def test_every_name_in_the_document_leads_somewhere(schema: dict[str, Any]) -> None:
+    names = set(re.findall(r'"\$ref": "([^"]+)"', json.dumps(schema)))
+    assert names and names <= {f"#/components/schemas/{name}" for name in schema["components"]["schemas"]}
