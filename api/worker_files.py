@@ -86,7 +86,7 @@ async def look(request: Request, key: str, here: Here, caller: Welcome, claim: C
     | GONE
     | like(400, "It is not what was announced", "CHECKSUM_WRONG", "What arrived has another SHA-256 than …")
     | like(413, "It is too large for what it is", "OUTPUT_TOO_LARGE", "This may have at most 536870912 bytes.")
-    | errors(408, 421, 422, 503, 507),
+    | errors(404, 408, 421, 422, 503, 507),
     openapi_extra={
         "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     },
@@ -121,7 +121,7 @@ async def put(
     "/output/{key:path}",
     status_code=204,
     summary="Remove what an earlier try of a step made",
-    responses=BY_KEY | _OUTSIDE | GONE | errors(421, 422, 503),
+    responses=BY_KEY | _OUTSIDE | GONE | errors(404, 421, 422, 503),
 )
 async def remove(request: Request, key: str, here: Here, caller: Welcome, claim: Claim) -> None:
     """Remove an object that the step would replace: sheets of a longer storyboard. Segments stay."""
