@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, or_, select
 
+from contracts.states import EventLevel
 from mirror.chores_workers import seconds
 from mirror.events import Event, add_event
 from mirror.locking import lock_job
@@ -56,3 +57,15 @@ async def put_back(s: WriteSession, job_id: int) -> bool:
     told = "Temporal no longer knew of this job; it is started again and goes on where its segments end."
     await add_event(s, Event("job.restarted", job_id, told, repeats=True))
     return True
+
+
+async def tell_stuck(s: WriteSession, job_id: int, attempt: int) -> None:
+    """Say, once, that a workflow fails in our own code, and so does nothing."""
+    job = await lock_job(s, job_id)
+    if job is None or has_ended(job):
+        return
+    told = (
+        f"Its workflow has failed {attempt - 1} times to say what comes next, and tries on. Temporal's page shows why; "
+        "workers with code that fits it let it go on."
+    )
+    await add_event(s, Event("job.stuck", job_id, told, {"step": "workflow"}, EventLevel.ERROR, step_key="workflow"))

@@ -9,11 +9,13 @@ from contracts.end_steps import Finalize
 from contracts.housekeeping import ChoreDone, KeepHouse
 from contracts.ids import JobId, VideoId
 from mirror import writes
-from mirror.chores_drift import DoubtfulJob, doubtful_jobs, put_back
+from mirror.chores_drift import DoubtfulJob, doubtful_jobs, put_back, tell_stuck
 from mirror.outbox import Outbox
 from mirror.sessions import Database
 
 AT_ONCE = 100
+# Temporal repeats what goes wrong in a workflow's own code for ever, ever more seldom: by then for minutes.
+STUCK_FROM_ATTEMPT = 8
 
 
 class DriftChore:
@@ -23,6 +25,8 @@ class DriftChore:
     @activity.defn
     async def mend_drift(self, request: KeepHouse) -> ChoreDone:
         """Write the end of jobs whose workflow has ended, and start again what Temporal has forgotten.
+
+        Whose workflow cannot go on, since our own code fails in it, waits for a person: somebody is told, once.
 
         Safe to repeat: an ended job is not ended again, and a start under the same id is one start. Beside a
         workflow that ends right now: it writes its end before it closes, and that one is kept. Beside an upload or a
@@ -38,6 +42,9 @@ class DriftChore:
                     forgotten += await put_back(session, job.job_id)
             elif not known.is_running:
                 mended += await self._end(job)
+            elif known.decides_for >= STUCK_FROM_ATTEMPT:
+                async with self._database.write() as session:
+                    await tell_stuck(session, job.job_id, known.decides_for)
         if forgotten:
             await self._outbox.start_left_over(older_than_s=0)  # a job of this moment is started twice, once
         return ChoreDone(count=mended + forgotten)

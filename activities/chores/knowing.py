@@ -28,6 +28,7 @@ class KnownWorkflow:
     closed_at: datetime | None
     pending: tuple[PendingStep, ...]  # its own steps and those of its children
     children: tuple[str, ...]  # that have not ended
+    decides_for: int = 0  # the attempt at which it, or a child, is to decide what comes next; 1 is the usual one
 
     @property
     def is_running(self) -> bool:
@@ -48,11 +49,19 @@ async def known_workflow(client: Client, workflow_id: str) -> KnownWorkflow | No
         return None
     pending = list(described.raw_description.pending_activities)
     children = [child.workflow_id for child in described.raw_description.pending_children]
+    attempts = [described.raw_description.pending_workflow_task.attempt]
     for child in children:
         below = await _describe(client, child)
-        pending += below.raw_description.pending_activities if below else ()
+        if below is not None:
+            pending += below.raw_description.pending_activities
+            attempts.append(below.raw_description.pending_workflow_task.attempt)
     return KnownWorkflow(
-        described.status, described.run_id, described.close_time, tuple(map(_pending, pending)), tuple(children)
+        described.status,
+        described.run_id,
+        described.close_time,
+        tuple(map(_pending, pending)),
+        tuple(children),
+        max(attempts),
     )
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from temporalio.client import Client
+from temporalio import workflow
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from activities.chores import drift as drift_chore
 from activities.chores.drift import DriftChore
+from activities.chores.knowing import known_workflow
 from activities.chores.starting import StartingChore
 from activities.failures import FailureInterceptor
 from contracts.housekeeping import KeepHouse
@@ -24,6 +26,7 @@ from mirror.sessions import Database
 from mirror.writes import CreatedVideo
 from tests.integration.mirror.story import claim, event_names, job_row, planned, tell, upload
 from tests.replay.fake_steps import FakeSteps
+from tests.support.eventually import eventually
 from workflows.encode_list import TranscodeList
 from workflows.starting import TranscodeStarter
 from workflows.transcode_video import TranscodeVideo
@@ -142,6 +145,57 @@ async def test_a_failed_workflow_fails_its_row_with_its_own_words(
     assert await mended(drift) == 1
     job = await job_row(database, video)
     assert (job["state"], job["video_error_code"]) == ("failed", "SOURCE_UNREADABLE")
+
+
+async def test_a_cancelled_workflow_that_left_no_word_cancels_its_row(
+    database: Database, client: Client, drift: DriftChore, outbox: Outbox
+) -> None:
+    """However it came to be closed without its end: the fake steps write none."""
+    video = await planned(database)
+    async with serving(client, "cancelled while encoding") as steps:
+        await started(database, outbox, video)
+        await steps.encoding.wait()
+        await client.get_workflow_handle(name_of(video)).cancel()
+        with pytest.raises(WorkflowFailureError):
+            await client.get_workflow_handle(name_of(video)).result()
+    assert (await job_row(database, video))["state"] == "unclaimed"
+    assert await mended(drift) == 1
+    job = await job_row(database, video)
+    assert (job["state"], job["video_status"], job["video_error_code"]) == ("cancelled", "failed", "CANCELLED")
+    assert "job.cancelled" in await event_names(database, video)
+    assert await mended(drift) == 0
+
+
+@workflow.defn(name="TranscodeVideo", sandboxed=False)
+class Broken:
+    """The code of another version, which does not know what to make of a history."""
+
+    @workflow.run
+    async def run(self, request: TranscodeRequest) -> None:
+        raise KeyError("a bug")
+
+
+async def test_a_workflow_that_cannot_go_on_calls_somebody_once(
+    database: Database, client: Client, drift: DriftChore, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drift_chore, "STUCK_FROM_ATTEMPT", 2)
+    video = await upload(database)
+    await started(database, outbox, video)
+    assert await mended(drift) == 0
+    assert "job.stuck" not in await event_names(database, video), "it only waits for a worker"
+
+    async def has_failed() -> bool:
+        known = await known_workflow(client, name_of(video))
+        return known is not None and known.decides_for >= 2
+
+    async with Worker(client, task_queue=TaskQueue.ORCHESTRATE, workflows=[Broken]):
+        await eventually(has_failed, within=20)
+    for _ in range(2):
+        assert await mended(drift) == 0
+    assert (await event_names(database, video)).count("job.stuck") == 1
+    # With code that fits it goes on.
+    async with serving(client, "success"):
+        assert await client.get_workflow_handle(name_of(video)).result()
 
 
 async def test_an_end_that_was_written_meanwhile_is_kept(
