@@ -1,6 +1,5 @@
 """A worker that is broken, or that people shut out, gets no more work; what it had moves on; and it comes back."""
 
-import contextlib
 import json
 import signal
 import subprocess
@@ -11,48 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from media.tools import Toolbox
 from tests.e2e.conftest import make_clip
+from tests.e2e.moody import BLIND, MOODY, OTHER, Other, audit, becomes, command, encoders_of, has_beaten, row_of
 from tests.e2e.service import QUICK, ROOT, Service
 from tests.support.eventually import eventually
-
-OTHER = "other"
-
-# An ffmpeg that says what it is and fails at everything else, until a file `mended` lies beside it; with a file
-# `paced` it reads at half the speed its source plays at.
-MOODY = """#!/bin/sh
-case " $* " in
-*" -version "*|*" -encoders "*|*" -decoders "*|*" -filters "*|*" -demuxers "*) exec "{ffmpeg}" "$@" ;;
-esac
-[ -e "{folder}/mended" ] || exit 1
-if [ -e "{folder}/paced" ]; then
-    case " $* " in *" libx264 "*)
-        for word do
-            shift
-            [ "$word" = -i ] && set -- "$@" -readrate 0.5
-            set -- "$@" "$word"
-        done ;;
-    esac
-fi
-exec "{ffmpeg}" "$@"
-"""
-
-# An ffprobe that sees nothing while a file `blind` lies beside it.
-BLIND = """#!/bin/sh
-[ -e "{folder}/blind" ] && exit 1
-exec "{ffprobe}" "$@"
-"""
-
-
-@dataclass
-class Other:
-    """A second worker, of all pools, whose ffmpeg does what the test says."""
-
-    process: subprocess.Popen[bytes]
-    folder: Path
 
 
 @pytest.fixture(scope="module")
@@ -110,52 +74,6 @@ def long_clip(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-async def row_of(service: Service, *, other: bool = True) -> Any:
-    rows = await service.query(
-        "SELECT worker_id, status, last_heartbeat, current_job_id, quarantined_at, pools_aside FROM workers"
-        f" WHERE worker_name {'=' if other else '<>'} $1",
-        OTHER,
-    )
-    return rows[0] if rows else None
-
-
-async def becomes(service: Service, status: str, *, other: bool = True) -> None:
-    async def is_so() -> bool:
-        row = await row_of(service, other=other)
-        return row is not None and row["status"] == status
-
-    await eventually(is_so, within=60)
-
-
-DEEDS = {"disable": "PUT", "enable": "PUT", "revoke": "POST"}
-
-
-async def command(service: Service, deed: str, *, other: bool = True) -> None:
-    """Do something to a worker; wait until it has heard of it, by the second beat from now at the latest."""
-    row = await row_of(service, other=other)
-    async with httpx.AsyncClient(timeout=30) as http:
-        answer = await http.request(DEEDS[deed], f"{service.url}/api/workers/{row['worker_id']}/{deed}")
-    assert answer.status_code == 200, answer.text
-    beats = [(await row_of(service, other=other))["last_heartbeat"]]
-
-    async def has_heard() -> bool:
-        beat = (await row_of(service, other=other))["last_heartbeat"]
-        if beat != beats[-1]:
-            beats.append(beat)
-        return len(beats) > 2
-
-    await eventually(has_heard, within=60)
-
-
-async def audit(service: Service, worker_id: str) -> list[str]:
-    rows = await service.query(
-        "SELECT event FROM job_events WHERE job_id IS NULL AND actor = $1"
-        " AND event IN ('worker.quarantined', 'worker.released') ORDER BY id",
-        worker_id,
-    )
-    return [row["event"] for row in rows]
-
-
 async def test_a_broken_worker_is_set_aside_and_every_video_ends_ready(
     gated_service: Service, other: Other, clip: Path
 ) -> None:
@@ -189,6 +107,46 @@ async def test_a_broken_worker_is_set_aside_and_every_video_ends_ready(
     await eventually(is_back, within=60)
     assert await audit(service, broken["worker_id"]) == ["worker.quarantined", "worker.released"]
     assert other.process.poll() is None
+
+
+async def test_a_worker_that_passes_its_own_test_and_fails_five_steps_in_a_row_is_set_aside_and_comes_back(
+    gated_service: Service, other: Other, clip: Path
+) -> None:
+    """Its ffmpeg encodes the pictures of the test, and nobody's video."""
+    service = gated_service
+    (other.folder / "mended").touch()
+    await becomes(service, "idle")
+    worker_id = (await row_of(service))["worker_id"]
+    before = await audit(service, worker_id)
+    # Two more than are looked at, since it takes two at a time; what it is asked after that goes well.
+    (other.folder / "failures").write_text("\n" * 7)
+    created = [await service.upload(clip, title=f"unlucky {n}") for n in range(4)]
+    for video in created:
+        ended = await service.ended(video["video_id"], within=240)
+        assert ended["status"] == "ready", ended
+
+    async def has_come_back() -> bool:
+        return await audit(service, worker_id) == [*before, "worker.quarantined", "worker.released"]
+
+    await eventually(has_come_back, within=30)
+    (other.folder / "failures").unlink(missing_ok=True)
+    assert (await row_of(service))["quarantined_at"] is None
+    [aside] = await service.query(
+        "SELECT ts, message FROM job_events WHERE event = 'worker.quarantined' AND actor = $1 ORDER BY id DESC LIMIT 1",
+        worker_id,
+    )
+    assert "its last 5 steps failed" in aside["message"]
+    taken = await service.query(
+        "SELECT step, outcome, error_code, tries FROM job_steps WHERE worker_id = $1 AND queue = 'vlog-cpu'"
+        " AND job_id = ANY($2) AND started_at < $3 ORDER BY id",
+        worker_id,
+        [video["job_id"] for video in created],
+        aside["ts"],
+    )
+    failed = [row for row in taken if row["outcome"] == "failed"]
+    print("it took", [tuple(row) for row in taken])
+    assert 5 <= len(failed) <= len(taken) <= 6, "five, and one that its other slot had"
+    assert {row["error_code"] for row in failed} == {"ENCODER_CRASHED"}
 
 
 async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(
@@ -290,7 +248,7 @@ async def test_the_step_of_a_worker_that_is_shut_out_moves_at_no_cost_and_it_wor
     assert other.process.poll() is None
     row, now = await row_of(service), datetime.now(UTC)
     assert (row["status"], row["current_job_id"]) == (told.status, None)
-    await eventually(lambda: _has_beaten(service, now), within=30)
+    await eventually(lambda: has_beaten(service, now), within=30)
     assert (await row_of(service))["status"] == told.status
     await command(service, "enable")
     await becomes(service, "idle")
@@ -308,18 +266,3 @@ async def test_a_worker_that_was_let_in_again_is_given_work(gated_service: Servi
     [made] = await service.query("SELECT processed_by_worker_name FROM transcoding_jobs WHERE id = $1", again["job_id"])
     assert made["processed_by_worker_name"] == OTHER
     await command(service, "enable", other=False)
-
-
-def encoders_of(worker: int) -> list[int]:
-    """Name the processes that a worker has started and that live."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, IndexError):
-            state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
-            if int(parent) == worker and state != "Z":
-                found.append(int(entry.name))
-    return found
-
-
-async def _has_beaten(service: Service, since: datetime) -> bool:
-    return bool((await row_of(service))["last_heartbeat"] > since)
