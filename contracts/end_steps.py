@@ -72,6 +72,7 @@ class Finalize(StepRequest):
     qualities: tuple[str, ...]
     missing: tuple[MissingRendition, ...] = ()
     notes: tuple[str, ...] = ()  # what people should know of this video beside the plan's own notes
+    plan: TranscodePlan | None = None  # as it was at the end: what a worker tells of it may come too late
 
 
 class RemovePartial(StepRequest):
@@ -93,3 +94,4 @@ class FailJob(StepRequest):
     code: str
     sentence: str
     failed_step: str = ""
+    plan: TranscodePlan | None = None  # as far as it had come; a retry goes on with it

@@ -160,6 +160,17 @@ class Span(Message):
     first_segment: int
     segments: int
 
+    @property
+    def end(self) -> int:
+        """Name the first segment behind it."""
+        return self.first_segment + self.segments
+
+    def overlaps(self, other: "Span") -> bool:
+        return self.first_segment < other.end and other.first_segment < self.end
+
+    def contains(self, other: "Span") -> bool:
+        return self.first_segment <= other.first_segment and other.end <= self.end
+
 
 class Capacity(Message):
     """What could encode right now: a hint for cutting, never a promise."""
@@ -202,6 +213,11 @@ class PlannedRendition(Message):
     def is_alternative(self) -> bool:
         """Tell whether the video plays without it: every player has H.264."""
         return self.codec is not Codec.H264
+
+    @property
+    def folder(self) -> str:
+        """Name what it is stored in: `360p`, and `360p.1` when it has started anew."""
+        return self.quality + (f".{self.generation}" if self.generation else "")
 
 
 class PlannedAudio(Message):

@@ -6,6 +6,8 @@ which keeps a zombie from overwriting a newer try.
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from contracts.errors import FailureKind
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.media import (
@@ -26,6 +28,26 @@ from contracts.states import JobKind, StepName, Tier
 class RemuxedSource(Message):
     source_key: ObjectKey  # what later steps read: the copy, or the source itself where no copy could be made
     facts: SourceFacts
+
+
+class StepFailure(Message):
+    """Why an attempt failed: travels as the detail of Temporal's ApplicationError."""
+
+    code: str
+    kind: FailureKind
+    sentence: str
+    detail: str = ""  # the tail of stderr
+    retry_after_s: float = 0.0  # for `later`
+    attempt: int = 1  # Temporal's, within the generation that failed
+
+
+class Tried(Message):
+    """What a piece of unfinished work has used in the runs that this one goes on from."""
+
+    work: str  # a name of `StepRequest.work`
+    used: int  # real tries
+    span: Span | None = None  # of a rendition: the segments that it is about; none: all
+    failure: StepFailure | None = None  # it was given up: the video does without it
 
 
 class TranscodeRequest(Message):
@@ -55,9 +77,11 @@ class TranscodeRequest(Message):
     # Above 0 when Temporal has forgotten an earlier run of this job: its attempts stay older than every new one.
     first_generation: int = 0
     resumes: bool = False  # `plan` is this job's own, from that earlier run
-    # Of a run that goes on from another: what had been said, and the copy of the source, which is there already.
+    # Of a run that goes on from another: what had been said, the copy of the source, which is there already, and what
+    # its unfinished work has used.
     paused: bool = False
     copied: RemuxedSource | None = None
+    tried: tuple[Tried, ...] = ()
 
     @property
     def same_output(self) -> bool:
@@ -96,11 +120,18 @@ class StepRequest(Message):
     video_id: VideoId
     generation: int = 0  # scheduled anew without a failure: drained, paused, told to wait
     tries_before: int = 0  # real tries that earlier generations, or the list it was split from, have used
+    # How often it was told to come later since it was last held, by the code of why.
+    put_off: dict[str, int] = Field(default_factory=dict)
 
     @property
     def step_key(self) -> str:
         """Name the step within its job; attempts of the same work share it."""
         return self.step.value
+
+    @property
+    def work(self) -> tuple[str, ...]:
+        """Name the pieces whose tries are counted, however a later plan bundles them."""
+        return (self.step_key,)
 
     @property
     def step_qualities(self) -> tuple[str, ...]:
@@ -109,17 +140,6 @@ class StepRequest(Message):
     @property
     def step_span(self) -> Span | None:
         return None
-
-
-class StepFailure(Message):
-    """Why an attempt failed: travels as the detail of Temporal's ApplicationError."""
-
-    code: str
-    kind: FailureKind
-    sentence: str
-    detail: str = ""  # the tail of stderr
-    retry_after_s: float = 0.0  # for `later`
-    attempt: int = 1  # Temporal's, within the generation that failed
 
 
 class Probe(StepRequest):
@@ -218,8 +238,11 @@ class TranscodeSpan(StepRequest):
 
     @property
     def step_key(self) -> str:
-        names = ",".join(r.quality + (f".{r.generation}" if r.generation else "") for r in self.renditions)
-        return f"transcode:{self.span.first_segment}+{self.span.segments}:{names}"
+        return f"transcode:{self.span.first_segment}+{self.span.segments}:{','.join(self.work)}"
+
+    @property
+    def work(self) -> tuple[str, ...]:
+        return tuple(rendition.folder for rendition in self.renditions)
 
     @property
     def step_qualities(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from mirror.sessions import WriteSession
 from mirror.states import has_ended
 from mirror.step_events import end_event, missing_event, quality_event
 from mirror.tables import Job, JobStep, QualityProgressRow, Transcription, Video, Worker
+from mirror.writes_media import put_plan
 from mirror.writes_publishing import published_by
 
 
@@ -27,6 +28,8 @@ async def complete_job(s: WriteSession, request: Finalize) -> bool:
     if job is None or has_ended(job):
         return False
     now = await database_now(s)
+    if request.plan is not None:
+        await put_plan(s, job, request.plan)
     job.completed_at = now
     job.progress_percent = 100
     job.current_step = StepName.FINALIZE
@@ -80,6 +83,8 @@ async def fail_job(s: WriteSession, request: FailJob) -> bool:
     if job is None or has_ended(job):
         return False
     now = await database_now(s)
+    if request.plan is not None:
+        await put_plan(s, job, request.plan)
     cancelled = request.code == CANCELLED
     why = sentence(request.sentence) or "It failed without saying why."
     code = clean(request.code)[:50]

@@ -47,6 +47,21 @@ async def put_facts(s: WriteSession, job: Job, facts: SourceFacts) -> None:
     )
 
 
+async def put_late_facts(s: WriteSession, job: Job, facts: SourceFacts) -> None:
+    """Write the facts of a job that has ended, where nobody has told them yet; how long it plays the end has said."""
+    await s.execute(
+        update(Video)
+        .where(Video.id == job.video_id, Video.source_facts.is_(None))
+        .values(
+            duration=func.coalesce(func.nullif(Video.duration, 0), facts.duration_s),
+            source_width=facts.video.display_width,
+            source_height=facts.video.display_height,
+            source_facts=jsonable(facts),
+            updated_at=func.now(),
+        )
+    )
+
+
 async def put_plan(s: WriteSession, job: Job, plan: TranscodePlan) -> None:
     """Write the plan; the job is locked.
 

@@ -33,7 +33,7 @@ from mirror.sessions import WriteSession
 from mirror.states import has_ended
 from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event, stuck_events
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
-from mirror.writes_media import put_facts, put_plan
+from mirror.writes_media import put_facts, put_late_facts, put_plan
 from mirror.writes_publishing import published_by
 from mirror.writes_workers import take_word
 
@@ -96,6 +96,11 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
     if row is not None and row.finished_at is not None and row.outcome is not StepOutcome.LOST:
         _add_detail(row, news)
         return False
+    if has_ended(job):
+        # The plan came with the end; what the probe saw is true whenever it is told.
+        for facts in news.learned:
+            if isinstance(facts, SourceFacts):
+                await put_late_facts(s, job, facts)
     if has_ended(job) and not _is_late_history(job, row, news):
         # That a step runs after the end is no news to the job; how it ends will be.
         return job.completed_at is not None and row is None and claim.step in AFTER_THE_END
@@ -105,7 +110,9 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
         s.add(row)
         events += _supersede(siblings, row, now)
     _update_row(row, news, now)
-    if not has_ended(job):
+    if has_ended(job):
+        row.will_retry = row.will_retry and claim.step in AFTER_THE_END
+    else:
         await s.flush()
         for result in news.learned:
             await (put_facts(s, job, result) if isinstance(result, SourceFacts) else put_plan(s, job, result))
@@ -144,12 +151,14 @@ def _add_detail(row: JobStep, news: StepNews) -> None:
 def _is_late_history(job: Job, row: JobStep | None, news: StepNews) -> bool:
     """Tell a step whose line belongs in the history, and only there.
 
-    It ended well moments before its job did, or it runs after the end: then a failure is a line as well. Only ended
-    attempts become rows: nobody would ever close one that was left running.
+    It ended moments before its job did, perhaps the very one that failed it, or it runs after the end. Only ended
+    attempts become rows: nobody would ever close one that was left running. What a cancel stopped is no history.
     """
-    if job.completed_at is None or row is not None or news.end is None:
+    if row is not None or news.end is None:
         return False
-    return news.end.outcome is StepOutcome.COMPLETED or news.claim.step in AFTER_THE_END
+    if news.end.outcome is StepOutcome.PARTIAL:
+        return job.completed_at is not None and news.claim.step in AFTER_THE_END
+    return job.cancelled_at is None
 
 
 def _new_row(claim: StepClaim, siblings: list[JobStep], worker: WorkerIdentity, now: datetime) -> JobStep:

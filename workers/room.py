@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from weakref import WeakSet
@@ -62,15 +62,19 @@ class Room:
         return bool(self._waiting)
 
     @asynccontextmanager
-    async def given(self, need: Need, asked_before: int) -> AsyncIterator[None]:
-        """Hold what a step needs while it runs; raise a `later` error when it had better be somewhere else."""
+    async def given(self, need: Need, put_off: Mapping[str, int]) -> AsyncIterator[None]:
+        """Hold what a step needs while it runs; raise a `later` error when it had better be somewhere else.
+
+        `put_off` says how often it was told so before, by the code of why: who waited for memory, or was drained, is
+        new to a full disk.
+        """
         if need.scratch_bytes:
-            await self._check_disk(need.scratch_bytes, asked_before)
+            await self._check_disk(need.scratch_bytes, put_off.get(ScratchFull.code, 0))
         if not need.memory_bytes:
             yield
             return
         memory = min(need.memory_bytes, self._encoder_bytes or need.memory_bytes)
-        await self._take_memory(memory, asked_before)
+        await self._take_memory(memory, put_off.get(WorkerFull.code, 0))
         try:
             yield
         finally:
@@ -218,9 +222,9 @@ class _Weighed(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         request = input.args[0] if input.args else None
         need = need_of(request)
-        asked_before = request.generation if isinstance(request, StepRequest) else 0
+        put_off = request.put_off if isinstance(request, StepRequest) else {}
         with self._lane.weighed(need.slots) if self._lane else contextlib.nullcontext():
-            async with self._room.given(need, asked_before):
+            async with self._room.given(need, put_off):
                 return await self.next.execute_activity(input)
 
 

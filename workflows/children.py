@@ -33,7 +33,7 @@ class Children:
         return encoded
 
     async def _run(self, request: EncodeList) -> EncodedList:
-        names = "-".join(r.quality + (f".{r.generation}" if r.generation else "") for r in request.renditions)
+        names = "-".join(rendition.folder for rendition in request.renditions)
         child = await workflow.start_child_workflow(
             TranscodeList.run,
             request,

@@ -14,7 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
     from workflows import fates, openings, options
     from workflows.reasons import ENCODER_FAULTS, reason
-    from workflows.stepping import Outgrown, Steps, Tries
+    from workflows.stepping import Outgrown, Steps
+    from workflows.tries import Tries
 
 
 @workflow.defn
@@ -31,7 +32,9 @@ class TranscodeList:
         try:
             encoded = await encode_list(steps, request)
         except Outgrown:
-            counted = {"first_generation": steps.next_generation, "tier": steps.tier}
+            if workflow.cancellation_reason() is not None:  # a new run would not hear of it
+                raise asyncio.CancelledError from None
+            counted = {"first_generation": steps.next_generation, "tier": steps.tier, "tried": steps.ledger.tried}
             job = request.job.model_copy(update=counted)
             workflow.continue_as_new(request.model_copy(update={"job": job, "paused": steps.paused}))
         return encoded.model_copy(update={"next_generation": steps.next_generation})
@@ -86,13 +89,22 @@ async def _encode(
 ) -> None:
     """Encode one span of some qualities; those that fail for good are added to `lost`, unless one is critical.
 
-    A lost worker retries the list; an encoder error splits it at once, the parts inheriting the tries used.
+    A lost worker retries the list; an encoder error splits it at once, the parts inheriting the tries used. What was
+    split in an earlier run stays so.
     """
     several = len(renditions) > 1
+    asked = _span_of(request, span, renditions)
+
+    async def split() -> None:
+        parts = (_encode(steps, request, span, (one,), Tries(tries.used), lost) for one in renditions)
+        await steps.together(*parts)
+
+    if several and steps.ledger.was_split(asked):
+        return await split()
     try:
         await steps.run(
             TranscodeSteps.transcode_span,
-            _span_of(request, span, renditions),
+            asked,
             options.transcode(request.grid, renditions, span.segments, _turn(request, span)),
             f"{_segments(span)}: {' '.join(r.quality for r in renditions)}",
             tries=tries,
@@ -103,15 +115,15 @@ async def _encode(
             raise
         failure = reason(error)
         if several and failure.code in ENCODER_FAULTS and steps.has_tries_left(tries):
-            parts = (_encode(steps, request, span, (one,), Tries(tries.used), lost) for one in renditions)
-            await steps.together(*parts)
-            return
+            return await split()
         # What only lacks its ffmpeg is not lost yet: whoever asked finds another one.
         critical = any(rendition.quality in request.critical for rendition in renditions)
         if critical and failure.code != BuildMissing.code:
             raise
         for rendition in renditions:
-            lost.setdefault(rendition.quality, fates.missing(rendition.quality, failure))
+            missing = lost.setdefault(rendition.quality, fates.missing(rendition.quality, failure))
+            if failure.code != BuildMissing.code:
+                steps.ledger.give_up(rendition.folder, missing)
 
 
 def _turn(request: EncodeList, span: Span) -> Turn:

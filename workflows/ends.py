@@ -47,6 +47,7 @@ async def publish(
             qualities=qualities,
             missing=missing,
             notes=notes,
+            plan=plan,
         ),
         options.ENDING,
         "write that the video is ready",
@@ -71,7 +72,21 @@ async def remove(steps: Steps, job: TranscodeRequest) -> None:
         workflow.logger.warning("not everything was removed: %s", reason(error).sentence)
 
 
-async def fail(steps: Steps, job: TranscodeRequest, code: str, sentence: str, failed_step: str = "") -> None:
+async def fail(
+    steps: Steps,
+    job: TranscodeRequest,
+    plan: TranscodePlan | None,
+    code: str,
+    sentence: str,
+    failed_step: str = "",
+) -> None:
     """Write the unhappy end, also while the workflow itself is being cancelled."""
-    request = FailJob(job_id=job.job_id, video_id=job.video_id, code=code, sentence=sentence, failed_step=failed_step)
+    request = FailJob(
+        job_id=job.job_id,
+        video_id=job.video_id,
+        code=code,
+        sentence=sentence,
+        failed_step=failed_step,
+        plan=plan,
+    )
     await uninterrupted(steps.run(EndingSteps.fail_job, request, options.ENDING, "write how the job ended"))

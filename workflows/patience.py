@@ -20,12 +20,12 @@ class Patience:
     def __init__(self, promise: options.Promise) -> None:
         self._limit = timedelta(seconds=promise.start_within_s)
         self._since: datetime | None = None
-        self._waits = 0
+        self.put_off: dict[str, int] = {}  # how often, by the code of why
 
     @property
     def is_long(self) -> bool:
         """Tell whether the step has been sent away so often that it may be days."""
-        return self._waits > options.LONG_WAITS
+        return sum(self.put_off.values()) > options.LONG_WAITS
 
     def left(self) -> timedelta | None:
         """Say how long the step may wait to be started; None: for ever."""
@@ -38,16 +38,17 @@ class Patience:
     def renew(self) -> None:
         """Begin anew: it was held meanwhile, or taken back."""
         self._since = None
-        self._waits = 0
+        self.put_off = {}
 
     def wait_s(self, told: StepFailure) -> float | None:
         """Say how long to leave a busy worker alone; None when that would be longer than the step may wait."""
         if not told.retry_after_s:  # not busy but drained
             self.renew()
             return 0.0
-        self._waits += 1
+        before = self.put_off.get(told.code, 0)
+        self.put_off = {**self.put_off, told.code: before + 1}  # anew: the one that was sent stays as it was
         if not self._limit:
-            growth = 2.0 ** min((self._waits - 1) // options.WAITS_AS_TOLD, options.WAITS_DOUBLE)
+            growth = 2.0 ** min(before // options.WAITS_AS_TOLD, options.WAITS_DOUBLE)
             return max(told.retry_after_s, min(told.retry_after_s * growth, options.LONGEST_WAIT_S))
         wait = min(timedelta(seconds=told.retry_after_s), options.BUSY_SHARE * self._limit)
         left = self.left()

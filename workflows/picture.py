@@ -84,7 +84,13 @@ class Picture:
         request = EncodeList(
             # Without the plan it continues: a list is told all that it needs, and there may be many lists.
             job=self._job.model_copy(
-                update={"plan": None, "copied": None, "tier": steps.tier, "first_generation": counted}
+                update={
+                    "plan": None,
+                    "copied": None,
+                    "tier": steps.tier,
+                    "first_generation": counted,
+                    "tried": steps.ledger.tried,
+                }
             ),
             video=self._facts.video,
             grid=plan.grid,
@@ -103,6 +109,9 @@ class Picture:
         short = len(plan.spans) < CHILD_FROM_SPANS
         encoded = await (encode_list(steps, request) if short else self._children.run(request))
         self._next |= dict.fromkeys((r.quality for r in renditions), encoded.next_generation)
+        for lost in encoded.missing:
+            if lost.code != BuildMissing.code:  # not given up yet
+                steps.ledger.give_up(next(r.folder for r in renditions if r.quality == lost.name), lost)
         if encoded.descends is None:
             return encoded.missing
         return await self._descended(encoded.descends, alone=alone, first=first)

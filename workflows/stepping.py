@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, RetryState
+from temporalio.exceptions import ActivityError, RetryState, is_cancelled_exception
 
 from contracts.errors import BuildMissing, FailureKind
 from contracts.states import Tier
@@ -15,6 +15,7 @@ from contracts.steps import StepRequest, TranscodeRequest
 from workflows import options
 from workflows.patience import Patience
 from workflows.reasons import reason, tries_in
+from workflows.tries import Ledger, Tries
 
 Request = TypeVar("Request", bound=StepRequest)
 Result = TypeVar("Result")
@@ -22,13 +23,6 @@ Result = TypeVar("Result")
 
 class Outgrown(Exception):
     """Waiting has made the history long. The workflow goes on in a new run, where its segments end."""
-
-
-class Tries:
-    """Real tries of one piece of work, over generations and over the split of a list."""
-
-    def __init__(self, used: int = 0) -> None:
-        self.used = used
 
 
 class Steps:
@@ -42,6 +36,7 @@ class Steps:
         self.tier = job.tier
         self._next: dict[str, int] = {}  # generations that the steps have not used yet
         self._passed = job.first_generation  # all below it are used, by somebody
+        self.ledger = Ledger(job.tried)
         self.lists = 0  # that run in workflows of their own: only when they have ended it is known how far they counted
         self._running: dict[str, workflow.ActivityHandle[Any]] = {}
         self._taken_back: set[str] = set()  # by a pause; their ends are no failures
@@ -61,9 +56,12 @@ class Steps:
         A step that is told "later", whose worker is drained, or which a pause takes back is scheduled anew under
         the next generation and has not used an attempt; tries count over all generations. Codes in `give_up_on`
         are not repeated. A promise that limits the wait for a worker fails the step when it is over; any other step
-        waits for as long as it takes, and raises Outgrown when that fills the history.
+        waits for as long as it takes. Raises Outgrown when all that fills the history.
         """
         tries, without_build = tries or Tries(), 0
+        tries.used = max(tries.used, self.ledger.used_by(request))
+        if (lost := self.ledger.lost(request)) is not None:
+            raise lost
         patience = Patience(promise)
         while True:
             if await self._may_go_on(promise):
@@ -71,7 +69,8 @@ class Steps:
             # Work that is asked for again, after another ffmpeg was looked for, goes on counting.
             generation = self._next.get(request.step_key, self._job.first_generation)
             self._next[request.step_key] = generation + 1
-            request = request.model_copy(update={"generation": generation, "tries_before": tries.used})
+            now = {"generation": generation, "tries_before": tries.used, "put_off": patience.put_off}
+            request = request.model_copy(update=now)
             name = _activity_id(request)
             handle = workflow.start_activity_method(
                 step,
@@ -92,9 +91,13 @@ class Steps:
             except _TakenBack as taken:
                 patience.renew()
                 tries.used += taken.tries
-                if taken.error is not None and not self.has_tries_left(tries):
+                gives_up = taken.error is not None and not self.has_tries_left(tries)
+                self.ledger.note(request, tries.used, reason(taken.error) if taken.error and gives_up else None)
+                if taken.error is not None and gives_up:
                     raise taken.error from None
             except ActivityError as error:
+                if is_cancelled_exception(error):
+                    raise
                 failure = reason(error)
                 without_build += failure.code == BuildMissing.code
                 if without_build > options.BUILD_WAITS:  # no worker seems to have it any more
@@ -102,18 +105,22 @@ class Steps:
                 wait_s = patience.wait_s(failure)
                 if failure.kind is not FailureKind.LATER or wait_s is None:
                     tries.used += failure.attempt
+                    self.ledger.note(request, tries.used, failure if failure.kind is FailureKind.FATAL else None)
                     raise
                 tries.used += failure.attempt - 1
+                self.ledger.note(request, tries.used)
                 retry_after_s, why = wait_s, failure.sentence
             else:
+                self.ledger.finish(request)
                 self._go_on(promise)
                 return result
-            if retry_after_s:
+            # Not only by waiting: workers that are stopped again and again hand a step from one to the next.
+            if not promise.regardless and _is_outgrown(patience):
                 self._go_on(promise)
-                if not promise.regardless and _is_outgrown(patience):
-                    await self._wait_for_lists()
-                else:
-                    await self._wait(retry_after_s, promise, why)
+                await self._wait_for_lists()
+            elif retry_after_s:
+                self._go_on(promise)
+                await self._wait(retry_after_s, promise, why)
 
     async def _wait(self, wait_s: float, promise: options.Promise, why: str) -> None:
         """Leave a busy worker alone. A pause ends it, so that after the resume the step is asked for at once."""

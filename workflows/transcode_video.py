@@ -52,7 +52,6 @@ class TranscodeVideo:
         try:
             result = await self._make_or_fail()
         except Outgrown:
-            await workflow.wait_condition(workflow.all_handlers_finished)
             workflow.continue_as_new(self._rest_of(request))
         except (Exception, asyncio.CancelledError):
             await self._leave()
@@ -63,7 +62,7 @@ class TranscodeVideo:
     async def _make_or_fail(self) -> TranscodeResult:
         """Make the video; when that fails or is cancelled, write the end before the error goes on."""
         try:
-            return await self._make()
+            return await self._make_or_outgrow()
         except (ActivityError, ChildWorkflowError) as error:
             if is_cancelled_exception(error):
                 await self._cancelled()
@@ -77,18 +76,27 @@ class TranscodeVideo:
         except asyncio.CancelledError:
             await self._cancelled()
             raise
+
+    async def _make_or_outgrow(self) -> TranscodeResult:
+        """Make the video, or say that the next run has to. After this nothing is awaited: that one hears no cancel.
+
+        One that comes later still is in time: Temporal refuses to go on from a run that has not heard of it.
+        """
+        try:
+            return await self._make()
         except Outgrown:
-            if workflow.cancellation_reason() is None:
-                raise
-            await self._cancelled()
-            raise asyncio.CancelledError from None
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            if workflow.cancellation_reason() is not None:
+                raise asyncio.CancelledError from None
+            raise
 
     def _rest_of(self, request: TranscodeRequest) -> TranscodeRequest:
         """Ask for what is left, as for a job that Temporal had forgotten: by its own plan, in later generations."""
         steps, copied = self._steps, self._job.copied
-        rest = {"tier": steps.tier, "paused": steps.paused, "first_generation": steps.next_generation, "copied": copied}
+        said = {"tier": steps.tier, "paused": steps.paused}
+        counted = {"first_generation": steps.next_generation, "tried": steps.ledger.tried}
         plan = {"plan": self._planned.plan, "resumes": True} if self._planned else {}
-        return request.model_copy(update={**rest, **plan})
+        return request.model_copy(update={**said, **counted, **plan, "copied": copied})
 
     async def _leave(self) -> None:
         if self._remuxes:
@@ -248,7 +256,8 @@ class TranscodeVideo:
     async def _fail(self, code: str, sentence: str, failed_step: str = "") -> None:
         self._over = True
         self._say(f"failed: {sentence}", VideoStatus.FAILED)
-        await ends.fail(self._steps, self._job, code, sentence, failed_step)
+        plan = self._planned.plan if self._planned else None
+        await ends.fail(self._steps, self._job, plan, code, sentence, failed_step)
 
     def _say(self, status: str, video_status: VideoStatus | None = None) -> None:
         self._status = status

@@ -10,10 +10,9 @@ from contracts.end_steps import FailJob, Finalize
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans
-from tests.replay import outgrown_stories
 from tests.replay.fake_plans import PLAN
 from tests.replay.fake_steps import FakeSteps
-from tests.replay.stories import COMMANDS, telling, temporal_for_stories
+from tests.replay.stories import COMMANDS, telling
 from tests.support.shared_temporal import shared_temporal
 
 
@@ -137,13 +136,7 @@ async def test_work_whose_ffmpeg_is_gone_moves_to_another_and_costs_no_try() -> 
     # H.264 was done before anything else was begun.
     first = next(place for place, span in enumerate(steps.spans) if span.step_qualities == ("360p-av1",))
     assert steps.spans.index(moved[-1]) < first
-    assert numbers_are_used_once(steps)
-
-
-def numbers_are_used_once(steps: FakeSteps) -> bool:
-    """Tell whether no attempt would be taken for another, older one by the mirror."""
-    tried = [(span.step_key, span.generation) for span in steps.spans]
-    return len(tried) == len(set(tried))
+    assert steps.numbers_are_used_once()
 
 
 async def test_a_long_list_that_moves_after_other_waits_goes_on_counting() -> None:
@@ -151,34 +144,7 @@ async def test_a_long_list_that_moves_after_other_waits_goes_on_counting() -> No
     assert status == "ready"
     first = [s.generation for s in steps.spans if s.step_qualities == ("360p",) and s.span.first_segment == 0]
     assert first == [0, 1, 2, 3, 4, 5]  # drained twice, three times without the ffmpeg, made
-    assert numbers_are_used_once(steps)
-
-
-@pytest.mark.parametrize("story", outgrown_stories.STORIES)
-async def test_a_full_disk_is_waited_for_without_end_and_without_an_endless_history(story: str) -> None:
-    """The workflow that waits goes on in a new run: the job's own, and those of its lists."""
-    steps = FakeSteps(story)
-    with outgrown_stories.hurried(story):
-        async with (
-            temporal_for_stories(outgrown_stories.CONFIG) as client,
-            telling(client, steps) as handle,
-        ):
-            if command := COMMANDS.get(story):
-                await asyncio.wait_for(command(handle, steps), 60)
-            assert (await asyncio.wait_for(handle.result(), 60)).status == "ready"
-            told = [client.get_workflow_handle(name, run_id=run) for run, name in steps.runs.items()]
-            events = [len((await run.fetch_history()).events) for run in told]
-    assert [run.id for run in told].count(handle.id) == steps.calls.count("plan") == 2
-    assert max(events) < 500
-    assert numbers_are_used_once(steps) and not any(span.tries_before for span in steps.spans)
-    assert isinstance(steps.ended, Finalize) and set(steps.ended.qualities) == {"720p", "360p"}
-    if story == outgrown_stories.LISTS:  # for as long as they went on the sound did not ask
-        assert steps.calls.count("audio") < 8 < steps.sent_away
-        assert len(told) > 2 + 2 * 2  # each of the lists, for either run of the job, and in runs of their own
-    if story == outgrown_stories.PAUSED:
-        later = steps.calls[steps.calls.index("resume") :]
-        assert later[1] == "plan" and "remux" not in later and later[-1].startswith("drop")
-        assert {span.source_key for span in steps.spans} == {"remuxed/1-1.mkv"}
+    assert steps.numbers_are_used_once()
 
 
 async def test_a_storyboard_that_fails_leaves_the_video_ready() -> None:

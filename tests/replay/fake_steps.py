@@ -160,6 +160,7 @@ class FakeSteps:
             anew = (*request.anew, lost.name) if lost else request.anew
             return descended(before, pin_anew(before, request.facts, toolbox(), request.pending, anew), lost)
         plan = continued(self.planned, request, frozenset({"test"}), self.gpus)
+        plan = outgrown_stories.cut_anew(self.story, plan, self.calls.count("plan"))
         begun = plan.goes_on_with(before) if request.same_output else ()
         return routed(plan, self.gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
 
@@ -181,9 +182,9 @@ class FakeSteps:
         if request.ffmpeg == "8.1-gone":
             raise Without("This worker does not have that ffmpeg.")
         self._find_room(request)
-        if self.story == outgrown_stories.PAUSED and self.calls.count("plan") == 1:
+        if outgrown_stories.stops_slowly(self.story, request, self.calls.count("plan")):
             await self._stop_slowly()
-        if self.story == "partial" and request.audio.track == 1:
+        if self.story.endswith("partial") and request.audio.track == 1:
             raise SourceUnreadable("The second sound track is damaged.")
         return EncodedAudio(
             track=request.audio.track, prefix=request.prefix, segments=4, segment_durations=((288768, 3), (95232, 1))
@@ -219,7 +220,10 @@ class FakeSteps:
             raise Drained("The worker was stopped.")
         if self.story == "moved lists" and request.step_qualities == ("360p",) and request.span.first_segment == 0:
             self._drain_and_lack(request.generation)
+        outgrown_stories.wear_out(self.story, request, self.calls.count("plan"))
         self._find_room(request)
+        if outgrown_stories.stops_slowly(self.story, request, self.calls.count("plan")):
+            await self._stop_slowly()
         if self.story == "worn out" and activity.info().attempt == 1:
             raise RuntimeError("once in each generation")
         if self.story == "worn out" and request.generation == 0:
@@ -228,7 +232,7 @@ class FakeSteps:
             raise RuntimeError("the machine is on fire")
         if self.story == "retried" and activity.info().attempt == 1:
             raise RuntimeError("once")
-        if self.story == "partial" and "720p" in request.step_qualities:
+        if self.story.endswith("partial") and "720p" in request.step_qualities:
             raise EncoderCrashed("ffmpeg crashed on 720p.")
         elsewhere = self.story in gpu_stories.HELD and activity.info().task_queue != TaskQueue.GPU
         if self.story in HELD and not self.let_go and not elsewhere:
@@ -257,6 +261,8 @@ class FakeSteps:
     def _find_room(self, request: EncodeAudio | TranscodeSpan) -> None:
         if outgrown_stories.is_full(self.story, request, self.calls.count("plan"), self.sent_away):
             self.sent_away += isinstance(request, TranscodeSpan)
+            if self.story == outgrown_stories.DRAINED:
+                raise Drained("The worker was stopped.")
             raise Busy("The scratch disk is full.")
 
     async def _stop_slowly(self) -> None:
@@ -318,6 +324,11 @@ class FakeSteps:
             self.planning.set()
             raise RuntimeError("Postgres is away")
         self.ended = request
+
+    def numbers_are_used_once(self) -> bool:
+        """Tell whether no attempt would be taken for another, older one by the mirror."""
+        tried = [(span.step_key, span.generation) for span in self.spans]
+        return len(tried) == len(set(tried))
 
     def by_queue(self) -> dict[str, list[Any]]:
         return {

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
@@ -62,11 +62,14 @@ async def record_outgrown() -> None:
                 async with telling(client, steps) as handle:
                     if command := COMMANDS.get(story):
                         await command(handle, steps)
-                    await handle.result()
+                    try:
+                        await handle.result()
+                    except WorkflowFailureError as error:
+                        print(f"{story}: {error.__cause__!r}")
             await _keep(story, _first_run(client, steps, handle.id))
             if story == outgrown_stories.LISTS:
                 await _keep(f"{story} 360p", _first_run(client, steps, f"{handle.id}-360p"))
-            if story == outgrown_stories.PAUSED:
+            if steps.calls.count("plan") > 1 and story not in (outgrown_stories.DAYS, outgrown_stories.LISTS):
                 await _keep(f"{story} goes on", handle)
 
 

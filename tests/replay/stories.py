@@ -151,6 +151,15 @@ async def _pause_between_runs(handle: Handle, steps: FakeSteps) -> None:
     await handle.execute_update(TranscodeVideo.resume)
 
 
+async def _cancel_between_runs(handle: Handle, steps: FakeSteps) -> None:
+    """Cancel when it has been decided to go on in a new run, while a step still holds that up."""
+    await steps.stopping.wait()
+    await handle.cancel()
+    while not await has_heard_of_the_cancel(handle):
+        await asyncio.sleep(0.05)
+    steps.paused.set()
+
+
 # What somebody does while the story goes on.
 COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "cancelled": _cancel_the_plan,
@@ -166,6 +175,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     gpu_stories.PAUSED_BUSY: _pause_a_wait,
     gpu_stories.CANCELLED: _cancel_encoders,
     outgrown_stories.PAUSED: _pause_between_runs,
+    outgrown_stories.CANCELLED: _cancel_between_runs,
 }
 
 STORIES = (
@@ -186,7 +196,7 @@ STORIES = (
     "remuxed",
     "gone",
     *REQUESTS,
-    *(story for story in COMMANDS if story not in outgrown_stories.STORIES),
+    *(story for story in COMMANDS if story not in outgrown_stories.RECORDED),
     *(story for story in gpu_stories.STORIES if story not in {*REQUESTS, *COMMANDS}),
 )
 

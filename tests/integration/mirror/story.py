@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import text
 
 from contracts.ids import ObjectKey
-from contracts.media import FrameRate, Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
+from contracts.media import FrameRate, Grid, PlannedAudio, PlannedRendition, SourceFacts, Span, TranscodePlan
 from contracts.states import StepName, StepOutcome, WorkerStatus
 from contracts.steps import QualityProgress, StepProgress
 from mirror import writes
@@ -80,10 +80,11 @@ async def tell(
     *,
     end: StepOutcome | None = None,
     worker: WorkerIdentity = WORKER,
+    learned: tuple[SourceFacts | TranscodePlan, ...] = (),
     **how: Any,
 ) -> bool:
     """Write one piece of news directly, as the recorder's flusher would."""
-    news = StepNews(what, progress, end=StepEnd(end, **how) if end else None)
+    news = StepNews(what, progress, end=StepEnd(end, **how) if end else None, learned=learned)
     load = WorkerLoad(WorkerStatus.IDLE if end else WorkerStatus.BUSY, None if end else what.job_id)
     async with database.write() as s:
         return await record_step(s, news, worker, load)

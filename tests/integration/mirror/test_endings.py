@@ -15,6 +15,7 @@ from mirror.sessions import Database
 from mirror.writes import CreatedVideo, Event
 from mirror.writes_publishing import publish_video, unpublish_video
 from tests.integration.mirror.story import (
+    PLAN,
     claim,
     encoded,
     event_names,
@@ -26,7 +27,9 @@ from tests.integration.mirror.story import (
     row,
     rows_of,
     tell,
+    upload,
 )
+from tests.replay.fake_plans import FACTS
 
 QUALITIES = ("720p", "360p")
 
@@ -113,6 +116,69 @@ async def test_a_step_that_ended_just_before_its_job_still_gets_its_line(databas
     assert await tell(database, claim(video, StepName.PUBLISH), end=StepOutcome.COMPLETED)
     assert "publish.done" in await event_names(database, video)
     assert await job_row(database, video) == before
+
+
+@pytest.mark.parametrize("well", [True, False], ids=["completed", "failed"])
+async def test_a_step_that_failed_in_the_blink_before_its_job_ended_still_gets_its_line(
+    database: Database, well: bool
+) -> None:
+    """Neither its start nor its end had been written: without this nobody would learn what ffmpeg said."""
+    video = await planned(database)
+    assert await (complete(database, video) if well else fail(database, video))
+    before = await job_row(database, video)
+    failed = claim(video, StepName.THUMBNAIL if well else StepName.PROBE)
+    assert not await tell(database, failed)
+    told = {"code": "ENCODER_CRASHED", "sentence": "It crashed.", "detail": "what ffmpeg said", "will_retry": True}
+    assert await tell(database, failed, end=StepOutcome.FAILED, **told)
+    step = await row(database, "SELECT outcome, will_retry, error_code, error_detail FROM job_steps")
+    assert dict(step) == {
+        "outcome": "failed",
+        "will_retry": False,
+        "error_code": "ENCODER_CRASHED",
+        "error_detail": "what ffmpeg said",
+    }
+    assert (await event_names(database, video))[-1] == "step.failed"
+    assert await job_row(database, video) == before
+
+
+ANEW = PLAN.model_copy(
+    update={"renditions": tuple(r.model_copy(update={"generation": r.quality == "720p"}) for r in PLAN.renditions)}
+)
+
+
+@pytest.mark.parametrize("well", [True, False], ids=["completed", "failed"])
+async def test_the_end_brings_its_plan_since_whoever_made_it_may_tell_too_late(database: Database, well: bool) -> None:
+    """A retry goes on with it: by an older one it would look for segments in folders that are not used any more."""
+    video = await planned(database)
+    end = (finalize(video) if well else failure(video)).model_copy(update={"plan": ANEW})
+    async with database.write() as s:
+        if isinstance(end, Finalize):
+            assert await writes.complete_job(s, end)
+        else:
+            assert await writes.fail_job(s, end)
+    job = await job_row(database, video)
+    assert {each["quality"]: each["generation"] for each in job["plan"]["renditions"]} == {"720p": 1, "360p": 0}
+    made = await rows_of(database, "SELECT status FROM quality_progress WHERE status <> 'skipped'")
+    assert {each["status"] for each in made} == {"completed" if well else "failed"}
+
+
+async def test_what_the_probe_saw_is_told_after_the_end_too_and_only_once(database: Database) -> None:
+    video = await upload(database)
+    await complete(database, video)
+    probe = claim(video, StepName.PROBE)
+    assert await tell(database, probe, end=StepOutcome.COMPLETED, learned=(FACTS,))
+    query = "SELECT duration, source_width, source_height FROM videos"
+    assert await row(database, query) == {"duration": 24.0, "source_width": 1280, "source_height": 720}
+    wide = FACTS.model_copy(update={"video": FACTS.video.model_copy(update={"display_width": 2000})})
+    await tell(database, claim(video, StepName.PROBE, attempt=2), end=StepOutcome.COMPLETED, learned=(wide,))
+    assert (await row(database, query))["source_width"] == 1280
+
+
+async def test_what_a_cancel_stopped_leaves_no_line_after_the_end(database: Database) -> None:
+    video = await planned(database)
+    assert await fail(database, video, code="CANCELLED")
+    assert not await tell(database, claim(video, StepName.PROBE), end=StepOutcome.FAILED, code="ENCODER_CRASHED")
+    assert await rows_of(database, "SELECT 1 FROM job_steps") == []
 
 
 async def test_a_fatal_failure_gives_up_the_tries_that_are_left(database: Database) -> None:

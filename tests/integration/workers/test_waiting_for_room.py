@@ -121,7 +121,7 @@ async def test_a_worker_without_memory_hands_steps_back_until_there_is_some(
     monkeypatch.setattr(WorkerFull, "retry_after_s", 0.2)
     room = Room(1, LocalStore(tmp_path).free_bytes)  # every step is larger than all of it, and runs alone
     async with AsyncExitStack() as taken:
-        await taken.enter_async_context(room.given(Need(memory_bytes=1), 0))
+        await taken.enter_async_context(room.given(Need(memory_bytes=1), {}))
         async with waiting(own_client, database, tmp_path, room) as job:
             await job.is_put_off("WORKER_FULL")
             await taken.aclose()

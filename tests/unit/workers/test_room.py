@@ -2,16 +2,24 @@
 
 import asyncio
 import gc
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from temporalio.testing import ActivityEnvironment
-from temporalio.worker import SlotMarkUsedContext, SlotReleaseContext
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    SlotMarkUsedContext,
+    SlotReleaseContext,
+)
 
 from contracts.errors import Drained, FailureKind, ScratchFull, WorkerFull
+from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.steps import Probe
 from media.weights import Need
 from workers import room as rooms
-from workers.room import Lane, Room
+from workers.room import Lane, Room, RoomInterceptor
 
 
 async def plenty() -> int:
@@ -21,7 +29,7 @@ async def plenty() -> int:
 class Step:
     """A step in an activity of its own; it runs until it is told to end."""
 
-    def __init__(self, room: Room, need: Need, asked_before: int = 0) -> None:
+    def __init__(self, room: Room, need: Need, put_off: Mapping[str, int] | None = None) -> None:
         self.running, self.end = asyncio.Event(), asyncio.Event()
         self.environment = ActivityEnvironment()
         self.beats = 0
@@ -30,10 +38,10 @@ class Step:
             self.beats += 1
 
         self.environment.on_heartbeat = beat
-        self.task = asyncio.create_task(self.environment.run(self._run, room, need, asked_before))
+        self.task = asyncio.create_task(self.environment.run(self._run, room, need, put_off or {}))
 
-    async def _run(self, room: Room, need: Need, asked_before: int) -> None:
-        async with room.given(need, asked_before):
+    async def _run(self, room: Room, need: Need, put_off: Mapping[str, int]) -> None:
+        async with room.given(need, put_off):
             self.running.set()
             await self.end.wait()
 
@@ -139,7 +147,7 @@ async def test_patience_ends_and_costs_no_attempt_and_is_longer_the_next_time(mo
     room = Room(10, plenty)
     first = Step(room, of(8))
     await settled()
-    impatient, insistent = Step(room, of(8)), Step(room, of(8), asked_before=12)
+    impatient, insistent = Step(room, of(8)), Step(room, of(8), {"WORKER_FULL": 12})
     with pytest.raises(WorkerFull) as caught:
         await impatient.task
     assert caught.value.kind is FailureKind.LATER and caught.value.retry_after_s > 0
@@ -160,13 +168,38 @@ async def test_a_full_disk_is_told_with_sizes_and_looked_at_less_and_less_often(
     waits = []
     for asked_before in (0, 1, 2, 500):
         with pytest.raises(ScratchFull) as caught:
-            await Step(room, Need(scratch_bytes=601), asked_before).task
+            await Step(room, Need(scratch_bytes=601), {"SCRATCH_FULL": asked_before, "WORKER_FULL": 9}).task
         waits.append(caught.value.retry_after_s)
-    assert waits == [5, 10, 20, 900] and caught.value.kind is FailureKind.LATER
+    assert waits == [5, 10, 20, 900], "by how often the disk was full, and by nothing else"
+    assert caught.value.kind is FailureKind.LATER
     fitting = Step(room, Need(scratch_bytes=600))
     await settled()
     assert fitting.running.is_set()
     await fitting.ended()
+
+
+class Works(ActivityInboundInterceptor):
+    def __init__(self) -> None:
+        pass
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        return None
+
+
+async def test_a_step_that_was_drained_often_is_new_to_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing() -> int:
+        return 0
+
+    monkeypatch.setattr(rooms, "need_of", lambda _: Need(scratch_bytes=1))
+    step = RoomInterceptor(Room(10, nothing)).intercept_activity(Works())
+    waits = []
+    for put_off in ({}, {"SCRATCH_FULL": 2}):
+        request = Probe(job_id=JobId(1), video_id=VideoId(1), source_key=ObjectKey("x"), generation=30, put_off=put_off)
+        given = ExecuteActivityInput(fn=lambda: None, args=[request], executor=None, headers={})
+        with pytest.raises(ScratchFull) as caught:
+            await step.execute_activity(given)
+        waits.append(caught.value.retry_after_s)
+    assert waits == [5, 20]
 
 
 # --- the slots of a pool ------------------------------------------------------------------------------------------
