@@ -7,8 +7,11 @@ as there are new ones.
 import asyncio
 import gzip
 import hashlib
+import posixpath
 import re
+import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -28,12 +31,14 @@ PACKAGES = {
     "lib/hls.js": "hls.js/dist/hls.min.mjs",
     "lib/tus.js": "tus-js-client/dist/tus.min.js",
 }
-# Loaded when somebody plays or uploads, not before.
-LATER = frozenset({"lib/hls.js", "lib/tus.js", "theme.js", "watch.js"})
+# The module that each page starts with, and what it asks for at once without importing it by name.
+ENTRIES = {"index.html": ("page.js",), "watch.html": ("watch.js", "lib/hls.js")}
 FOREVER = "public, max-age=31536000, immutable"
 SMALL = 1000  # bytes, below which packing gains nothing
+LOOK_S = 1.0  # a page is sixty files: looking for changes at each of them would be most of the work
 
 _BARE = re.compile(rb'from\s*"preact"')
+_IMPORT = re.compile(rb'\b(?:from|import)\s*"(\.[^"]+)"')  # not `import(…)`: that is for later
 
 
 @dataclass(frozen=True)
@@ -54,21 +59,44 @@ class Shelf:
 
     def page(self, name: str) -> str:
         """Give a page with the addresses of its files filled in."""
+        return self._filled[name]
+
+    @cached_property
+    def _filled(self) -> dict[str, str]:
+        return {name: self._fill(name, text) for name, text in self.pages.items()}
+
+    def _fill(self, name: str, text: str) -> str:
         here = f"/assets/{self.version}"
-        modules = [path for path in self.assets if path.endswith(".js") and path not in LATER]
+        modules = self._modules(ENTRIES.get(name, ()))
         preloads = "\n  ".join(f'<link rel="modulepreload" href="{here}/{path}">' for path in modules)
-        return self.pages[name].replace("{assets}", here).replace("{preloads}", preloads)
+        return text.replace("{assets}", here).replace("{preloads}", preloads)
+
+    def _modules(self, entries: tuple[str, ...]) -> list[str]:
+        """Name what is needed before anything of a page runs: all of it is fetched at once, not import by import."""
+        found: dict[str, None] = {}  # in the order they are met
+        waiting = list(reversed(entries))
+        while waiting:
+            path = waiting.pop()
+            if path in found or path not in self.assets:
+                continue
+            found[path] = None
+            names = (name.decode() for name in _IMPORT.findall(self.assets[path].data))
+            waiting += [posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) for name in names]
+        return list(found)
 
 
 class Shelves:
     """The newest shelf: read anew when a file has changed, which in production none does."""
 
-    def __init__(self, web: Path | None = None) -> None:
-        self._given = web
+    def __init__(self, web: Path | None = None, *, look_s: float = LOOK_S) -> None:
+        self._given, self._look_s = web, look_s
+        self._looked_at = float("-inf")
         self._stamp: tuple[object, ...] | None = None
         self._shelf = Shelf("none", {}, {}, tuple(PACKAGES))
 
     async def newest(self) -> Shelf:
+        if time.monotonic() - self._looked_at < self._look_s:
+            return self._shelf
         return await asyncio.to_thread(self._newest)
 
     def _newest(self) -> Shelf:
@@ -81,6 +109,7 @@ class Shelves:
         if stamp != self._stamp:
             self._shelf = _read(files, tuple(name for name in packages if name not in files))
             self._stamp = stamp
+        self._looked_at = time.monotonic()
         return self._shelf
 
 

@@ -1,17 +1,21 @@
 """GET / and GET /docs: the page, and the API's description. Nothing of them comes from anybody else's server."""
 
+import re
 from html import escape
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from api.assets import shelves_of
+from api.assets import Shelf, shelves_of
 from api.parts import Here, Parts
 from api.policy import elsewhere, page_headers, scripted
 from api.reference import STYLE, reference, shell
-from api.security import admin_secret
+from api.schemas_session import Session
+from api.security import admin_secret, session_expiry
 
 router = APIRouter(include_in_schema=False)
+
+SIGN_OUT = '<span class="button small quiet">Sign out</span>'
 
 # Nothing on the plain pages runs, and nothing but their stylesheet is fetched.
 _HEADERS = page_headers("default-src 'none'; style-src 'self'")
@@ -22,7 +26,19 @@ async def home(request: Request, here: Here) -> HTMLResponse:
     shelf = await shelves_of(request).newest()
     if shelf.missing:
         return packages_missing(request, here)
-    return HTMLResponse(shelf.page("index.html"), headers=page_headers(scripted(await elsewhere(here.store))))
+    headers = page_headers(scripted(await elsewhere(here.store)))
+    return HTMLResponse(_filled(shelf, request, locked=bool(admin_secret(here.settings))), headers=headers)
+
+
+def _filled(shelf: Shelf, request: Request, *, locked: bool) -> str:
+    """Give the page as this visitor will see it: with something to look at, and without asking who they are."""
+    session = Session(signed_in=not locked or session_expiry(request) is not None, secret_required=locked)
+    shell = shelf.page("shell.html" if session.signed_in else "door.html")
+    words = {
+        "session": escape(session.model_dump_json(include={"signed_in", "secret_required"})),
+        "shell": shell.replace("{sign_out}", SIGN_OUT if locked else ""),
+    }
+    return re.sub(r"\{(session|shell)\}", lambda found: words[found[1]], shelf.page("index.html"))
 
 
 def packages_missing(request: Request, here: Parts) -> HTMLResponse:

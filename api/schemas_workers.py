@@ -92,6 +92,8 @@ WORKER: dict[str, Any] = {
     "quarantined_at": None,
     "pools_aside": [],
     "revoked_at": None,
+    "speed": 3.2,
+    "last_speed": 2.9,
 }
 
 
@@ -112,6 +114,8 @@ class Worker(Answer):
     quarantined_at: datetime | None = Field(description="Since when it has set pools of its own aside")
     pools_aside: tuple[str, ...] = Field(description="The pools whose work it does not take: a test of its own failed")
     revoked_at: datetime | None
+    speed: float | None = Field(description="Seconds of video that it encodes in a second, now; null when it does not")
+    last_speed: float | None = Field(description="The same of its last encode that ended well")
 
 
 KEPT: dict[str, Any] = {

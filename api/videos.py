@@ -16,7 +16,7 @@ from api.security import AdminOnly
 from contracts.errors import VlogError
 from contracts.ids import VideoId
 from contracts.layout import THUMBNAIL, video_prefix
-from contracts.states import VideoStatus
+from contracts.states import Tier, VideoStatus
 from mirror import reads
 from mirror.views import VideoView
 
@@ -41,6 +41,7 @@ async def list_videos(
     here: Here,
     status: Annotated[VideoStatus | None, Query(description="Only these")] = None,
     owner: Annotated[str | None, Query(description="Only this owner's")] = None,
+    tier: Annotated[Tier | None, Query(description="Only this tier's")] = None,
     search: Annotated[str | None, Query(description="Words in the title", max_length=200)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -51,7 +52,7 @@ async def list_videos(
     try:
         async with here.database.read() as session:
             page = await reads.videos_page(
-                session, limit=limit, cursor=cursor, status=status, owner=wanted_owner, search=words
+                session, limit=limit, cursor=cursor, status=status, owner=wanted_owner, tier=tier, search=words
             )
     except reads.BadCursor as error:
         raise cursor_invalid() from error

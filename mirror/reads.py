@@ -9,7 +9,7 @@ from sqlalchemy.orm import aliased
 
 from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, VideoId
-from contracts.states import JobState, VideoStatus
+from contracts.states import JobState, Tier, VideoStatus
 from contracts.steps import TranscodeRequest
 from mirror.cursors import BadCursor, cursor_of, id_of, is_id
 from mirror.reads_tracks import tracks_of
@@ -43,6 +43,7 @@ __all__ = [
     "idempotent",
     "job",
     "jobs_page",
+    "listed",
     "progress",
     "progress_of",
     "renditions",
@@ -85,22 +86,34 @@ async def videos_page(
     cursor: str | None = None,
     status: VideoStatus | None = None,
     owner: str | None = None,
+    tier: Tier | None = None,
     search: str | None = None,
 ) -> Page[VideoView]:
     """List videos, newest first, without the deleted ones."""
-    query = select(Video).where(Video.deleted_at.is_(None), Video.id < id_of(cursor))
-    if status is not None:
-        query = query.where(Video.status == status)
-    if owner is not None:
-        query = query.where(Video.owner == owner)
-    if search:
-        words = or_(Video.title.icontains(search, autoescape=True), Video.slug.icontains(search, autoescape=True))
-        query = query.where(words)
-    rows = (await s.execute(query.order_by(Video.id.desc()).limit(limit + 1))).scalars().all()
+    query = listed(status=status, owner=owner, tier=tier, search=search).where(Video.id < id_of(cursor))
+    rows = (await s.execute(query.limit(limit + 1))).scalars().all()
     more = len(rows) > limit
     return Page[VideoView](
         items=tuple(await _show_videos(s, rows[:limit])), next_cursor=cursor_of(rows[limit - 1].id) if more else None
     )
+
+
+def listed(
+    *, status: VideoStatus | None = None, owner: str | None = None, tier: Tier | None = None, search: str | None = None
+) -> Select[Video]:
+    """Select the videos of a list in its order. Each filter has an index that holds them in it; words are looked for
+    on the way down."""
+    query = select(Video).where(Video.deleted_at.is_(None)).order_by(Video.id.desc())
+    if status is not None:
+        query = query.where(Video.status == status)
+    if owner is not None:
+        query = query.where(Video.owner == owner)
+    if tier is not None:
+        query = query.where(Video.tier == tier)
+    if search:
+        words = or_(Video.title.icontains(search, autoescape=True), Video.slug.icontains(search, autoescape=True))
+        query = query.where(words)
+    return query
 
 
 async def job(s: AnySession, job_id: JobId) -> JobView | None:

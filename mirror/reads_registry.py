@@ -8,6 +8,7 @@ from contracts.ids import JobId
 from contracts.states import WorkerStatus, WorkerType
 from mirror import reads
 from mirror.cursors import cursor_of, id_of
+from mirror.reads_speed import Speed, speeds
 from mirror.registry import used_before
 from mirror.sessions import AnySession
 from mirror.tables import Job, JobStep, Worker, WorkerApiKey
@@ -38,8 +39,9 @@ async def workers_page(
         query = query.where(Worker.worker_name == name)
     rows = (await s.execute(query.order_by(Worker.id.desc()).limit(limit + 1))).all()
     more = len(rows) > limit
+    fast = await speeds(s, [row.worker_id for row, _ in rows[:limit]])
     return Page[WorkerView](
-        items=tuple(WorkerView(**_plain(row, video)) for row, video in rows[:limit]),
+        items=tuple(WorkerView(**_plain(row, video, fast[row.worker_id])) for row, video in rows[:limit]),
         next_cursor=cursor_of(rows[limit - 1][0].id) if more else None,
     )
 
@@ -59,7 +61,7 @@ async def worker(s: AnySession, worker_id: str) -> WorkerDetailView | None:
         select(JobStep).where(JobStep.worker_id == worker_id).order_by(JobStep.id.desc()).limit(LAST_STEPS)
     )
     return WorkerDetailView(
-        **_plain(row, video),
+        **_plain(row, video, (await speeds(s, [worker_id]))[worker_id]),
         keys=tuple(_show_key(key) for key in keys.scalars()),
         job=await reads.job(s, JobId(row.current_job_id)) if row.current_job_id is not None else None,
         steps=tuple(_show_step(step) for step in steps.scalars()),
@@ -91,14 +93,16 @@ def _workers() -> Select[Worker, int]:
     return select(Worker, Job.video_id).outerjoin(Job, Job.id == Worker.current_job_id)
 
 
-def _plain(row: Worker, video_id: int | None) -> dict[str, Any]:
-    other = ("standing", "current_video_id", "capabilities", "metadata")
+def _plain(row: Worker, video_id: int | None, speed: Speed) -> dict[str, Any]:
+    other = ("standing", "current_video_id", "capabilities", "metadata", "speed", "last_speed")
     plain = {name: getattr(row, name) for name in WorkerView.model_fields if name not in other}
     return plain | {
         "standing": standing_of(row.status, row.revoked_at),
         "current_video_id": video_id,
         "capabilities": row.capabilities or {},
         "metadata": row.about or {},
+        "speed": speed.now,
+        "last_speed": speed.last,
     }
 
 

@@ -65,10 +65,12 @@ QUALITY_NAME = f"quality ~ '{QUALITY_PATTERN}'"
 class Video(Base):
     __tablename__ = "videos"
     __table_args__ = (
-        Index("ix_videos_status", "status"),
         Index("ix_videos_created_at", "created_at"),
         Index("ix_videos_deleted_at", "deleted_at"),
-        Index("ix_videos_owner", "owner"),
+        # A page of a list, newest first, whatever it is narrowed to.
+        Index("ix_videos_status_id", "status", "id"),
+        Index("ix_videos_owner_id", "owner", "id"),
+        Index("ix_videos_tier_id", "tier", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -23,6 +23,8 @@ class WorkerView(View):
     quarantined_at: datetime | None
     pools_aside: tuple[str, ...]
     revoked_at: datetime | None
+    speed: float | None  # seconds of video that it encodes in a second, now
+    last_speed: float | None
 
 
 class WorkerKeyView(View):

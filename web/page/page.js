@@ -43,7 +43,7 @@ function Page() {
   useEffect(() => {
     if (who?.signed_in) askAbout();
   }, [who?.signed_in]);
-  if (!who) return html`<div class="curtain" aria-hidden="true"></div>`;
+  if (!who) return null;
   if (!who.signed_in) return html`<${SignIn} />`;
   return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), main.current?.focus())}>To the content</a>
     <${Top} here=${name} />
@@ -53,7 +53,7 @@ function Page() {
 
 listen();
 listenToKeys();
-askSession();
 const root = /** @type {HTMLElement} */ (document.getElementById("page"));
+askSession(root.dataset.session);
 root.textContent = "";
 render(html`<${Page} />`, root);

@@ -35,8 +35,8 @@ const PATHS = {
 };
 
 export function Icon({ name, size = 18 }) {
-  const filled = name === "play";
-  return html`<svg class="icon ${filled ? "is-filled" : ""}" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true">
+  const kind = { play: "is-filled", more: "is-dots" }[name] ?? "";
+  return html`<svg class="icon ${kind}" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true">
     <path d=${PATHS[name]} />
   </svg>`;
 }

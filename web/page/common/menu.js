@@ -2,7 +2,7 @@
 import { Icon } from "./icons.js";
 import { html, useEffect, useRef, useState } from "./view.js";
 
-/** @param {{label: string, icon?: string, items: {label: string, hint?: string, checked?: boolean, danger?: boolean, act: () => void}[], kind?: string, text?: string, up?: boolean}} props */
+/** @param {{label: string, icon?: string, items: {label: string, hint?: string, checked?: boolean, danger?: boolean, href?: string, act?: () => void}[], kind?: string, text?: string, up?: boolean}} props */
 export function Menu({ label, icon, items, kind = "button", text, up }) {
   const [open, setOpen] = useState(false);
   const box = useRef(/** @type {any} */ (null));
@@ -48,13 +48,16 @@ export function Menu({ label, icon, items, kind = "button", text, up }) {
     </button>
     ${open &&
     html`<div class="menu-list" role="menu" aria-label=${label} popover="manual">
-      ${items.map(
-        (item) => html`<button key=${item.label} role=${role} tabindex="-1" class=${item.danger ? "danger" : ""}
-          aria-checked=${role === "menuitemradio" ? !!item.checked : undefined}
-          onClick=${() => (leave(), item.act())}>
-          ${role === "menuitemradio" && html`<span class="tick">${item.checked && html`<${Icon} name="check" size=${15} />`}</span>`}
-          <span>${item.label}</span>${item.hint && html`<small>${item.hint}</small>`}
-        </button>`,
+      ${items.map((item) =>
+        item.href
+          ? html`<a key=${item.label} role=${role} tabindex="-1" href=${item.href} target="_blank" rel="noopener" onClick=${leave}>
+              <span>${item.label}</span><small><${Icon} name="out" size=${14} /></small></a>`
+          : html`<button key=${item.label} role=${role} tabindex="-1" class=${item.danger ? "danger" : ""}
+              aria-checked=${role === "menuitemradio" ? !!item.checked : undefined}
+              onClick=${() => (leave(), item.act?.())}>
+              ${role === "menuitemradio" && html`<span class="tick">${item.checked && html`<${Icon} name="check" size=${15} />`}</span>`}
+              <span>${item.label}</span>${item.hint && html`<small>${item.hint}</small>`}
+            </button>`,
       )}
     </div>`}
   </div>`;

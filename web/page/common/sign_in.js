@@ -4,7 +4,9 @@ import { html, useState } from "./view.js";
 
 const OPEN = { signed_in: true, secret_required: false };
 
-export async function askSession() {
+/** The page itself says who looks at it; asking again renews the cookie, and finds out when the page is an old copy. */
+export async function askSession(told) {
+  if (told) session.set(JSON.parse(told));
   try {
     session.set(await get("/api/session"));
   } catch {

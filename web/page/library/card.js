@@ -4,10 +4,10 @@ import { Bar, State } from "../common/states.js";
 import { html, useState } from "../common/view.js";
 import { ago, clock, percent } from "../common/words.js";
 
-export function Card({ video, query }) {
+export function Card({ video, query, place, of }) {
   const working = video.status === "processing" || video.status === "pending";
   const known = video.percent; // told by the stream, a moment after the list
-  return html`<li class="card">
+  return html`<li class="card" aria-posinset=${place} aria-setsize=${of}>
     <a class="card-link" href="#/videos/${video.video_id}">
       <${Picture} video=${video}>
         ${video.duration > 0 && html`<span class="on-picture">${clock(video.duration)}</span>`}
@@ -18,10 +18,11 @@ export function Card({ video, query }) {
     <p class="card-line">
       <${State} of=${standing(video)} word=${word(video, known)} />
       ${video.playable_at && working && html`<span class="good-text">plays already</span>`}
+      ${video.status === "failed" && video.error_code !== "CANCELLED" && html`<span class="why muted" title=${video.error_message}>${video.error_message}</span>`}
     </p>
     <p class="card-line muted">
       ${video.owner && html`<a href=${href("", { ...query, owner: video.owner })} title="Only videos of ${video.owner}">${video.owner}</a>`}
-      <span>${video.tier}</span><time datetime=${video.created_at}>${ago(video.created_at)}</time>
+      <a href=${href("", { ...query, tier: video.tier })} title="Only ${video.tier}">${video.tier}</a><time datetime=${video.created_at}>${ago(video.created_at)}</time>
     </p>
   </li>`;
 }

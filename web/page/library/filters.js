@@ -1,6 +1,7 @@
-// Words, a state, an owner: kept in the address, so that they can be shared and gone back from.
+// Words, a state, a tier, an owner: kept in the address, so that they can be shared and gone back from.
 import { Icon } from "../common/icons.js";
 import { go, href } from "../common/router.js";
+import { TIERS } from "../common/tiers.js";
 import { html, useEffect, useRef, useState } from "../common/view.js";
 
 const TYPING_MS = 200;
@@ -13,7 +14,7 @@ const STATES = [
 ];
 
 export function Filters({ query }) {
-  const { status = "", owner = "", search = "" } = query;
+  const { status = "", owner = "", tier = "", search = "" } = query;
   const [words, setWords] = useState(search);
   const timer = useRef(0);
   useEffect(() => setWords(search), [search]);
@@ -37,6 +38,12 @@ export function Filters({ query }) {
           aria-current=${status === value ? "true" : undefined}>${label}</a>`,
       )}
     </nav>
+    <label class="tier-choice"><span class="hidden">Tier</span>
+      <select value=${tier} onChange=${(event) => go("", { ...query, tier: event.target.value })}>
+        <option value="">Every tier</option>
+        ${TIERS.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+      </select>
+    </label>
     ${owner &&
     html`<a class="chip" href=${href("", { ...query, owner: "" })} aria-label="Owner ${owner}: show all owners">
       ${owner}<${Icon} name="close" size=${14} /></a>`}

@@ -6,7 +6,8 @@ import { useLive } from "../common/live.js";
 import { Broken, Empty } from "../common/states.js";
 import { useStore } from "../common/store.js";
 import { html, useEffect, useRef } from "../common/view.js";
-import { Card, Ghost } from "./card.js";
+import { Ghost } from "./card.js";
+import { Cards } from "./cards.js";
 import { Filters } from "./filters.js";
 import { change, forget, list, more, refresh, show } from "./list.js";
 
@@ -16,13 +17,13 @@ const GHOSTS = Array.from({ length: 12 }, (_, index) => index);
 
 export function Library({ query }) {
   const { items, next, state, error } = useStore(list);
-  const { status, owner, search } = query;
-  useEffect(() => void show({ status, owner, search }), [status, owner, search]);
+  const { status, owner, tier, search } = query;
+  useEffect(() => void show({ status, owner, tier, search }), [status, owner, tier, search]);
   useEvery(LOOK_MS, refresh);
   useFollowed(items);
 
   if (state === "broken") return html`<${Broken} error=${error} again=${refresh} />`;
-  const filtered = status || owner || search;
+  const filtered = status || owner || tier || search;
   return html`<section class="library" aria-label="Library">
     <h1 class="hidden">Library</h1>
     <${Filters} query=${query} />
@@ -30,9 +31,7 @@ export function Library({ query }) {
     ${state === "loading" && html`<div class="cards" aria-busy="true">${GHOSTS.map((key) => html`<${Ghost} key=${key} />`)}</div>`}
     ${state !== "loading" && !items.length && (filtered ? html`<${Nothing} />` : html`<${First} />`)}
     ${items.length > 0 &&
-    html`<ul class="cards ${state === "searching" ? "is-old" : ""}" onKeyDown=${walk}>
-      ${items.map((video) => html`<${Card} key=${video.video_id} video=${video} query=${query} />`)}
-    </ul>`}
+    html`<${Cards} items=${items} query=${query} old=${state === "searching"} />`}
     ${next && html`<${More} busy=${state === "more"} />`}
   </section>`;
 }
@@ -63,7 +62,7 @@ function First() {
 
 function Nothing() {
   return html`<${Empty} title="Nothing fits" icon="search">
-    <p>No video has these words and this state.</p>
+    <p>No video is like that.</p>
     <p><a class="button" href="#/">Show all videos</a></p>
   <//>`;
 }
@@ -81,18 +80,4 @@ function More({ busy }) {
   return html`<div class="more" ref=${end}>
     <button class="button" disabled=${busy} onClick=${more}>${busy ? "Loading …" : "Show more"}</button>
   </div>`;
-}
-
-/** Arrows move between the cards, up and down by rows. */
-function walk(event) {
-  const links = [...event.currentTarget.querySelectorAll("a.card-link")];
-  const at = links.indexOf(document.activeElement);
-  if (at < 0) return;
-  const top = (link) => link.getBoundingClientRect().top;
-  const row = Math.max(1, links.filter((link) => Math.abs(top(link) - top(links[0])) < 4).length);
-  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row }[event.key];
-  const to = event.key === "Home" ? 0 : event.key === "End" ? links.length - 1 : step && at + step;
-  if (to === undefined || !links[to]) return;
-  event.preventDefault();
-  links[to].focus();
 }

@@ -2,7 +2,8 @@
 import { get, withQuery } from "../common/api.js";
 import { store } from "../common/store.js";
 
-const PAGE = 48;
+const FIRST = 48; // a few screens, soon; who goes on reading gets more at a time
+const NEXT = 96;
 const KEPT_MS = 2000;
 
 /** @type {{filters: any, items: any[], next: string | null, state: string, error: any, read: number}} */
@@ -10,7 +11,7 @@ const NOTHING = { filters: {}, items: [], next: null, state: "loading", error: n
 export const list = store(NOTHING);
 let turn = 0;
 
-const address = (filters, cursor) => withQuery("/api/videos", { ...filters, limit: PAGE, cursor });
+const address = (filters, cursor) => withQuery("/api/videos", { ...filters, limit: cursor ? NEXT : FIRST, cursor });
 const same = (one, other) => address(one, "") === address(other, "");
 
 /** Show what fits the filters; what is known is shown at once and read anew. */
@@ -24,20 +25,22 @@ export async function show(filters) {
 
 /** Read the first page anew and keep what lies behind it. */
 export async function refresh() {
-  const { filters } = list.get();
+  const { filters, state } = list.get();
+  if (state === "more") return; // who reads on must not be sent back to the top by it
   turn += 1;
   const mine = turn;
   try {
     const page = await get(address(filters, ""));
     if (mine !== turn) return;
     const before = list.get();
-    const known = before.state === "ready" ? before.items : [];
+    const going = before.state === "more"; // begun while this was asked
+    const known = going || before.state === "ready" ? before.items : [];
     // The list does not say how far a video is; the stream said it, and says it again only when it changes.
     const far = new Map(before.items.map(({ video_id: id, percent, state, step }) => [id, { percent, state, step }]));
     const items = page.items.map((video) => ({ ...far.get(video.video_id), ...video }));
     const rest = page.next_cursor ? behind(known, page.items) : [];
     const next = rest.length ? before.next : page.next_cursor;
-    list.set({ filters, items: [...items, ...rest], next, state: "ready", error: null, read: Date.now() });
+    list.set({ filters, items: [...items, ...rest], next, state: going ? "more" : "ready", error: null, read: Date.now() });
   } catch (error) {
     if (mine === turn) list.set({ ...list.get(), state: list.get().items.length ? "ready" : "broken", error });
   }

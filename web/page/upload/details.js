@@ -1,8 +1,9 @@
 // Whose the next uploads are, remembered from one time to the next.
 import { store } from "../common/store.js";
+import { TIERS } from "../common/tiers.js";
 
+export { TIERS };
 const KEPT = "vlog.upload";
-export const TIERS = ["viral", "creator", "hobby", "trial", "free", "bulk"];
 
 function before() {
   try {

@@ -4,6 +4,7 @@ import { Dialog } from "../common/dialog.js";
 import { Icon } from "../common/icons.js";
 import { Menu } from "../common/menu.js";
 import { go } from "../common/router.js";
+import { TIERS } from "../common/tiers.js";
 import { attempt, say } from "../common/toasts.js";
 import { html, useState } from "../common/view.js";
 import { forget, refresh } from "../library/list.js";
@@ -12,7 +13,6 @@ import { about, workflowUrl } from "./about.js";
 import { useStore } from "../common/store.js";
 
 const ENDED = ["completed", "failed", "cancelled"];
-const TIERS = ["viral", "creator", "hobby", "trial", "free", "bulk"];
 
 export function Actions({ video, job, progress, reload }) {
   const [asked, setAsked] = useState("");
@@ -28,7 +28,7 @@ export function Actions({ video, job, progress, reload }) {
   const items = [
     ended && { label: "Make it anew …", act: () => setAsked("retranscode") },
     !ended && job && { label: "Change tier …", act: () => setAsked("tier") },
-    temporal && { label: "Workflow in Temporal", act: () => open(temporal, "_blank", "noopener") },
+    temporal && { label: "Workflow in Temporal", href: temporal },
     video.stream_url && { label: "Copy HLS address", act: () => copy(new URL(video.stream_url, location.href).href) },
     { label: "Delete …", danger: true, act: () => setAsked("delete") },
   ].filter(Boolean);

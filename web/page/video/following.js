@@ -7,13 +7,14 @@ import { useCallback, useEffect, useRef, useState } from "../common/view.js";
 const LOOK_MS = 1200; // steps and events are read at most so often
 const AFTER_MS = 4000; // what runs after the end (the storyboard) is told by nobody
 
-/** @returns {{video: any, error: any, progress: any, job: any, steps: any[], events: any[], reload: () => void}} */
+/** `told`: whether the steps and events were read, so that what lies below them need not move. */
+/** @returns {{video: any, error: any, progress: any, job: any, steps: any[], events: any[], told: boolean, reload: () => void}} */
 export function useVideo(id) {
   const { data: video, error, reload } = useAsked(`/api/videos/${id}`);
   const [progress, setProgress] = useState(/** @type {any} */ (null));
   const jobId = progress?.job_id ?? video?.job_id ?? null;
   const { data: job, reload: reloadJob } = useAsked(jobId && `/api/jobs/${jobId}`);
-  const { steps, events, look } = useStory(jobId);
+  const { steps, events, told, look } = useStory(jobId);
 
   const everything = useCallback(() => {
     reload();
@@ -45,7 +46,7 @@ export function useVideo(id) {
     const timer = setTimeout(everything, AFTER_MS);
     return () => clearTimeout(timer);
   }, [progress?.status]);
-  return { video, error, progress, job, steps, events, reload: everything };
+  return { video, error, progress, job, steps, events, told: told || (!!video && !jobId), reload: everything };
 }
 
 /** The attempts and the events of a job; events are read on from the last one known. */
@@ -68,17 +69,18 @@ function useStory(jobId) {
       known.current = { jobId, steps, events: [...old, ...fresh.filter((event) => !seen.has(event.event_id))] };
       setStory(known.current);
     } catch {
-      // The next look, or the next connection, makes up for it.
+      look(AFTER_MS);
     }
   };
-  const look = useCallback(() => {
+  const look = useCallback((wait = LOOK_MS) => {
     if (due.current) return;
     due.current = setTimeout(() => {
       due.current = 0;
       read.current();
-    }, LOOK_MS);
+    }, wait);
   }, []);
   useEffect(() => void read.current(), [jobId]);
   useEffect(() => () => clearTimeout(due.current), []);
-  return { ...(story.jobId === jobId ? story : { steps: [], events: [] }), look };
+  const mine = story.jobId === jobId;
+  return { ...(mine ? story : { steps: [], events: [] }), told: story.jobId !== null, look };
 }

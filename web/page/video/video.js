@@ -15,7 +15,7 @@ import { Sharing } from "./sharing.js";
 import { Timeline } from "./timeline.js";
 
 export function Video({ id }) {
-  const { video, error, progress, job, steps, events, reload } = useVideo(id);
+  const { video, error, progress, job, steps, events, told, reload } = useVideo(id);
   useEffect(() => {
     if (video) document.title = `${video.title} – VLog`;
   }, [video?.title]);
@@ -43,16 +43,19 @@ export function Video({ id }) {
     html`<p class="note warn">Without ${video.missing.map((one) => `${one.name} (${one.sentence})`).join(", ")} A retry makes just that.</p>`}
     <div class="video-main">
       <${Screen} video=${video} progress=${progress} />
-      <div class="video-side">
-        <${Qualities} video=${video} progress=${progress} job=${job} />
-        <${Sharing} video=${video} reload=${reload} />
-      </div>
+      ${progress || job || !video.job_id
+        ? html`<div class="video-side">
+            <${Qualities} video=${video} progress=${progress} job=${job} />
+            <${Sharing} video=${video} reload=${reload} />
+          </div>`
+        : html`<div class="panel ghost" aria-hidden="true"><i class="line"></i><i class="line short"></i></div>`}
     </div>
-    <${Timeline} steps=${steps} job=${job} />
-    <div class="two">
-      <${Report} video=${video} job=${job} steps=${steps} />
-      <${Events} events=${events} />
-    </div>
+    ${told &&
+    html`<${Timeline} steps=${steps} job=${job} />
+      <div class="two">
+        <${Report} video=${video} job=${job} steps=${steps} />
+        <${Events} events=${events} />
+      </div>`}
   </article>`;
 }
 

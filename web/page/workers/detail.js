@@ -3,7 +3,8 @@ import { useAsked } from "../common/asking.js";
 import { Dialog } from "../common/dialog.js";
 import { Broken, State } from "../common/states.js";
 import { html } from "../common/view.js";
-import { ago, bytes, span } from "../common/words.js";
+import { ago, bytes, span, speed } from "../common/words.js";
+import { encoders, ffmpegs, gpu } from "./capabilities.js";
 
 export function Detail({ id, close }) {
   const { data, error } = useAsked(`/api/workers/${encodeURIComponent(id)}`);
@@ -18,10 +19,13 @@ function Facts({ worker }) {
   const facts = [
     ["id", worker.worker_id],
     ["registered", ago(worker.registered_at)],
-    ["cores", can.cores],
-    ["memory", can.memory_bytes && bytes(can.memory_bytes)],
-    ["ffmpeg", (can.ffmpeg ?? []).map((one) => one.version).join(", ")],
-    ["encoders", (can.encoders ?? []).join(", ")],
+    ["cores", Number(can.cores) || ""],
+    ["memory", Number(can.memory_bytes) ? bytes(Number(can.memory_bytes)) : ""],
+    ["speed", [speed(worker.speed) && `${speed(worker.speed)} now`, speed(worker.last_speed) && `${speed(worker.last_speed)} the last time`].filter(Boolean).join(", ")],
+    ["set aside", worker.pools_aside.join(", ")],
+    ["GPU", gpu(can)],
+    ["ffmpeg", ffmpegs(can).join(", ")],
+    ["encoders", encoders(can).join(", ")],
     ["keys", worker.keys.map((key) => `${key.key_prefix}… ${key.revoked_at ? "revoked" : `used ${ago(key.last_used_at)}`}`).join(", ")],
   ].filter(([, value]) => value);
   return html`<dl class="facts">${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;

@@ -1,9 +1,12 @@
 // Every worker, by its stream: what the stream does not tell is read when somebody is new or changed a lot.
 import { get } from "../common/api.js";
+import { useEvery } from "../common/asking.js";
 import { useLive } from "../common/live.js";
 import { useCallback, useEffect, useRef, useState } from "../common/view.js";
 
 const MOST = 200;
+const BUSY_MS = 4000; // how fast somebody is changes all the time, and is told by nobody
+const IDLE_MS = 15000;
 
 export function useWorkers() {
   const [workers, setWorkers] = useState(/** @type {any[] | null} */ (null));
@@ -19,6 +22,7 @@ export function useWorkers() {
     }
   }, []);
   useEffect(() => void reload(), []);
+  useEvery(workers?.some((one) => one.speed || one.current_job_id) ? BUSY_MS : IDLE_MS, reload);
   useLive(
     "/api/events/workers",
     {

@@ -1,0 +1,112 @@
+"""A library of ten thousand videos: every page of every list comes out of an index, and the browser holds a few of them."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+from sqlalchemy import text
+from sqlalchemy.dialects import postgresql
+
+from contracts.states import Tier, VideoStatus
+from mirror import reads
+from tests.e2e.browsing import chromium, open_page
+from tests.integration.api.running import Api, serving
+from tests.support.eventually import eventually
+
+VIDEOS = 10_000
+SLOW_S = 1.0  # far above what it takes, for machines that do other things besides
+
+# Nine of ten are ready; one in a hundred each is viral, fails or is at work. Forty owners.
+FILL = """
+WITH made AS (
+  INSERT INTO videos (title, slug, duration, status, owner, tier, playable_at, source_width, source_height, error_code)
+  SELECT 'Episode ' || n || CASE WHEN n % 500 = 0 THEN ' with whales' ELSE '' END, 'episode-' || n, 60 + n % 600,
+    CASE n % 100 WHEN 1 THEN 'failed' WHEN 2 THEN 'processing' WHEN 3 THEN 'pending' ELSE 'ready' END, 'owner ' || n % 40,
+    CASE WHEN n % 100 = 7 THEN 'viral' WHEN n % 3 = 0 THEN 'hobby' ELSE 'free' END,
+    CASE WHEN n % 100 > 3 THEN now() END, 1920, 1080, CASE n % 100 WHEN 1 THEN 'CANCELLED' END
+  FROM generate_series(1, :count) n RETURNING id, status
+), jobs AS (
+  INSERT INTO transcoding_jobs (video_id, completed_at, workflow_started_at)
+  SELECT id, CASE WHEN status IN ('ready', 'failed') THEN now() END, now() FROM made RETURNING id, video_id
+)
+INSERT INTO video_qualities (video_id, quality, width, height, bitrate, job_id, prefix, codecs, frame_rate_num,
+  frame_rate_den, timescale, frame_duration, segment_frames, frames, size_bytes, peak_bandwidth, average_bandwidth)
+SELECT video_id, quality, 640, 360, 600, id, 'x/', 'avc1.64001e', 25, 1, 25, 1, 150, 1500, 1000000, 1, 1
+FROM jobs, unnest(ARRAY['1080p', '720p', '360p']) quality
+"""
+
+
+@pytest.fixture
+async def full(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
+    async with serving(database_url, tmp_path / "storage") as api:
+        await api.change(FILL, count=VIDEOS)
+        await api.change("ANALYZE")
+        yield api
+
+
+FILTERS = [
+    {},
+    {"status": VideoStatus.READY},
+    {"status": VideoStatus.FAILED},
+    {"owner": "owner 7"},
+    {"tier": Tier.VIRAL},
+    {"tier": Tier.FREE, "status": VideoStatus.READY},
+]
+
+
+async def test_every_list_is_read_from_an_index_page_by_page(full: Api) -> None:
+    for filters in FILTERS:
+        query = reads.listed(**filters).where(text(f"videos.id < {10**18}")).limit(49)  # type: ignore[arg-type]
+        sql = query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})
+        plan = "\n".join(
+            row["QUERY PLAN"] for row in await full.rows(f"EXPLAIN {str(sql).replace(':', chr(92) + ':')}")
+        )
+        assert "Index Scan" in plan and "Seq Scan" not in plan and "Sort" not in plan, f"{filters}: {plan}"
+
+    found = 0
+    for filters in [*FILTERS, {"search": "WHALES"}, {"search": "episode 1", "owner": "owner 1"}, {"search": "nothing"}]:
+        params: dict[str, str | int] = {"limit": 48, **filters}
+        for _ in range(3):
+            began = time.monotonic()
+            answer = (await full.http.get("/api/videos", params=params)).json()
+            assert time.monotonic() - began < SLOW_S, params
+            found += len(answer["items"])
+            if not answer["next_cursor"]:
+                break
+            params["cursor"] = answer["next_cursor"]
+    # All, ready, owner 7 and free: three pages each; 100 failed and 100 viral; 20 with whales; episodes 1… of owner 1.
+    ones = sum(1 for n in range(1, VIDEOS + 1) if n % 40 == 1 and str(n).startswith("1"))
+    assert found == 4 * 144 + 100 + 100 + 20 + min(144, ones)
+
+
+async def test_the_page_holds_what_is_near_however_far_one_reads(full: Api) -> None:
+    chromium()
+    async with open_page(full.url) as page:
+        await expect(page.locator(".card").first).to_be_visible()
+        await page.evaluate("""() => { window.slow = [];
+          new PerformanceObserver((list) => slow.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: "longtask" }); }""")
+        last = page.get_by_role("link", name=f"Episode {VIDEOS - 1000}")
+
+        async def arrived() -> bool:
+            await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+            return await last.count() > 0
+
+        await eventually(arrived, within=60)
+        assert await page.locator(".card").count() < 150, "a thousand are read, a few screens are there"
+        slow = await page.evaluate("slow")
+        print("long tasks while a thousand were read, ms:", [round(one) for one in slow])
+
+        place = page.locator("[aria-posinset]").first
+        assert int(await place.get_attribute("aria-posinset") or 0) > 500
+        await page.evaluate("scrollTo(0, 0)")
+        await expect(page.get_by_role("link", name=f"Episode {VIDEOS}")).to_be_visible()
+        await page.get_by_label("Tier").select_option("viral")
+        await expect(page.locator(".card").first).to_contain_text("viral")
+        assert "tier=viral" in page.url
+        await page.keyboard.press("/")
+        await page.keyboard.type("whales")
+        await expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        await page.get_by_label("Tier").select_option("")
+        await expect(page.locator(".card")).to_have_count(20)
