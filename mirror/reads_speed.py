@@ -1,4 +1,4 @@
-"""How fast workers encode, in their own words: each heartbeat of an encode says how many seconds of video a second takes."""
+"""How fast workers encode, in their own words: every heartbeat of an encode says its speed."""
 
 from collections.abc import Sequence
 

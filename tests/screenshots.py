@@ -161,6 +161,8 @@ async def pictures(camera: Camera, service: Service, growing: dict[str, Any]) ->
     await camera.take("library-light", "")
     await camera.take("library-dark", "", dark=True)
     await camera.take("library-phone", "", PHONE)
+    await camera.take("workers-light", "workers", (1280, 420))
+    await camera.take("workers-dark", "workers", (1280, 420), dark=True)
     await service.ended(growing["video_id"])
     await camera.take("video-light", growing_place, TALL)
     await camera.take("video-phone", growing_place, PHONE, dark=True)

@@ -1,13 +1,14 @@
 """Subtitles of an upload, in real players: listed by name, chosen, and shown at their times."""
 
 import asyncio
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from media.streams import verify_stream
 from media.tools import Toolbox
@@ -110,6 +111,47 @@ async def test_cues_are_shown_at_their_times(player: str, service: Service, capt
             for time, text in (await look(page))["shown"]:
                 begins, ends = next((cue[0], cue[1]) for cue in CUES if plain(cue[2]) == plain(text))
                 assert begins - 0.05 <= time <= ends + 0.3
+
+
+async def test_the_page_offers_captions_sounds_and_a_look_ahead(service: Service, captioned: dict[str, Any]) -> None:
+    chromium()
+    showing = "[...document.querySelector('video').textTracks].filter((one) => one.mode === 'showing')"
+    async with open_page(f"{service.url}/#/videos/{captioned['video_id']}") as page:
+        asked: list[str] = []
+        page.on("response", lambda answer: asked.append(f"{answer.status} {answer.url}"))
+        await page.get_by_role("button", name="Captions").click()
+        await page.get_by_role("menuitemradio", name="Deutsch").click()
+        await page.get_by_role("button", name="Sound track").click()
+        await page.get_by_role("menuitemradio", name="Français").click()
+        await page.evaluate("document.activeElement.blur()")
+        await page.keyboard.press("k")  # from anywhere on the page
+
+        async def shown() -> bool:
+            return "Hello" in await page.evaluate(f"{showing}.map((one) => one.activeCues?.[0]?.text ?? '').join()")
+
+        await eventually(shown, within=30)
+        assert await page.evaluate(f"{showing}.map((one) => one.label)") == ["Deutsch"]
+        await page.keyboard.press("k")
+        assert await page.evaluate("document.querySelector('video').paused")
+        await page.keyboard.press("c")
+        assert await page.evaluate(f"{showing}.length") == 0
+        assert any("/audio_1/" in one and ".m4s" in one for one in asked), "the other sound is what is heard"
+        await page.get_by_role("button", name="Sound track").click()
+        await expect(page.get_by_role("menuitemradio", name="Français")).to_be_checked()
+        await page.keyboard.press("Escape")
+
+        bar = page.get_by_role("slider", name="Time")
+        await bar.hover()
+        await expect(page.locator(".seek-tip .frame")).to_be_visible()
+        assert re.search(r"0:0\d", await page.locator(".seek-tip").inner_text())
+
+        async def pictured() -> bool:
+            return any(one.startswith("200 ") and "storyboard_" in one for one in asked)
+
+        await eventually(pictured, within=10)
+        await bar.focus()
+        await page.keyboard.press("End")
+        assert await page.evaluate("document.querySelector('video').currentTime") == pytest.approx(6.0, abs=0.2)
 
 
 async def look(page: Page) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lists of videos by state, owner and tier: each page comes out of an index in its order, however many videos there are."""
+"""Lists of videos by state, owner and tier: each page comes out of an index, in its order."""
 
 from alembic import op
 
