@@ -1,15 +1,13 @@
-"""How fast workers encode, in their own words: every heartbeat of an encode says its speed."""
+"""How fast workers encode: pictures made by the time they took. ffmpeg gives no figure where it writes segments."""
 
 from collections.abc import Sequence
 
-from sqlalchemy import Float, cast, func, select, true
+from sqlalchemy import ColumnElement, Float, Select, cast, func, select, true
 
 from contracts.states import StepName, StepOutcome
 from mirror.sessions import AnySession
-from mirror.tables import JobStep, Worker
+from mirror.tables import Job, JobStep, Worker
 from mirror.views import View
-
-_SPEED = cast(JobStep.progress["speed"].astext, Float)
 
 
 class Speed(View):
@@ -22,25 +20,18 @@ class Speed(View):
 async def speeds(s: AnySession, worker_ids: Sequence[str]) -> dict[str, Speed]:
     """Read how fast some workers are, in two queries however many they are."""
     now = await s.execute(
-        select(JobStep.worker_id, func.sum(_SPEED))
+        _encodes(JobStep.worker_id, func.sum(_speed(JobStep.heartbeat_at)))
         .where(
             JobStep.worker_id.in_(worker_ids),
-            JobStep.step == StepName.TRANSCODE,
             JobStep.finished_at.is_(None),
             JobStep.outcome == StepOutcome.RUNNING,
             JobStep.claim_expires_at > func.now(),
-            _SPEED > 0,
         )
         .group_by(JobStep.worker_id)
     )
     newest = (
-        select(_SPEED.label("speed"))
-        .where(
-            JobStep.worker_id == Worker.worker_id,
-            JobStep.step == StepName.TRANSCODE,
-            JobStep.outcome == StepOutcome.COMPLETED,
-            _SPEED > 0,
-        )
+        _encodes(_speed(JobStep.finished_at).label("speed"))
+        .where(JobStep.worker_id == Worker.worker_id, JobStep.outcome == StepOutcome.COMPLETED)
         .order_by(JobStep.id.desc())
         .limit(1)
         .correlate(Worker)
@@ -51,3 +42,22 @@ async def speeds(s: AnySession, worker_ids: Sequence[str]) -> dict[str, Speed]:
     )
     going, ended = {row[0]: row[1] for row in now}, {row[0]: row[1] for row in last}
     return {each: Speed(now=going.get(each), last=ended.get(each)) for each in worker_ids}
+
+
+_FRAMES = cast(JobStep.progress["frames"].astext, Float)
+
+
+def _encodes(*columns: ColumnElement[object]) -> Select[object]:
+    """Select from the encodes that have made pictures: one that found all of them stored says nothing of its speed."""
+    return (
+        select(*columns)
+        .select_from(JobStep)
+        .join(Job, Job.id == JobStep.job_id)
+        .where(JobStep.step == StepName.TRANSCODE, _FRAMES > 0)
+    )
+
+
+def _speed(until: ColumnElement[object]) -> ColumnElement[float]:
+    rate = Job.plan["grid"]["frame_rate"]
+    a_second = cast(rate["num"].astext, Float) / func.nullif(cast(rate["den"].astext, Float), 0)
+    return _FRAMES / a_second / func.nullif(func.extract("epoch", until - JobStep.started_at), 0)

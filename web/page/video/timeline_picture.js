@@ -61,13 +61,16 @@ function Inside({ plan, width, height, chosen, choose }) {
 function Queue({ queue, y, x, gutter, width, end }) {
   const base = y + HEAD - 4;
   const tall = (count) => base - (count / Math.max(1, queue.most)) * (HEAD - 12);
+  const name = queue.name.replace("vlog-", "");
+  const room = (gutter - 14) / LETTER - name.length;
+  const said = [`≤ ${queue.most} waiting`, `≤ ${queue.most}`, ""].find((words) => words.length < room) ?? "";
   let line = "";
   for (const { at, count } of queue.waits) line += `${line ? "H" : `M${x(at)} ${base}H`}${x(at)}V${tall(count)}`;
   return html`<g>
     <line class="row-line" x1="0" x2=${width} y1=${y} y2=${y} />
-    <text class="queue-name" x="0" y=${y + 18}>${queue.name.replace("vlog-", "")}</text>
+    <text class="queue-name" x="0" y=${y + 18}>${name}</text>
     ${line && html`<path class="waits" d="${line}H${x(end)}V${base}Z" />`}
-    ${queue.most > 0 && html`<text x=${gutter - 10} y=${y + 18} text-anchor="end">${gutter > 100 ? `≤ ${queue.most} waiting` : `≤ ${queue.most}`}</text>`}
+    ${queue.most > 0 && html`<text x=${gutter - 10} y=${y + 18} text-anchor="end">${said}</text>`}
   </g>`;
 }
 
