@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
 HERE = Path(__file__).parent
 MODULES = HERE.parents[1] / "web" / "node_modules"
+
+expect.set_options(timeout=20_000)  # milliseconds: a starved machine gets more, as with `eventually`
 
 FLAGS = [
     "--no-sandbox",
