@@ -21,6 +21,7 @@ from contracts.states import VideoStatus
 from contracts.steps import TranscodeRequest
 from mirror import reads, uploads, writes
 from mirror.writes import CreatedVideo, NewVideo
+from mirror.writes_intake import VideoExists
 from storage.store import ObjectWriter
 
 log = structlog.get_logger(__name__)
@@ -134,7 +135,8 @@ class Intake:
                     return video
             except Exception as error:
                 if not is_database_away(error):
-                    await self._parts.store.delete(new.source_key)
+                    if not isinstance(error, VideoExists):  # whose bytes these are
+                        await self._parts.store.delete(new.source_key)
                     raise
                 log.warning("database_unavailable_at_intake", video_id=new.video_id, error=type(error).__name__)
         # The bytes stay: a commit whose answer was lost may have named them.

@@ -22,6 +22,10 @@ from mirror.words import Command
 IsUsed = Callable[[str], Awaitable[bool]]
 
 
+class VideoExists(ValueError):
+    """A video has this number already: perhaps the very one, made by a request that was as far as ours."""
+
+
 @dataclass(frozen=True)
 class NewVideo:
     """A source that is already durable in storage under `source_key`."""
@@ -65,7 +69,7 @@ async def create_video(s: WriteSession, new: NewVideo, is_used: IsUsed | None = 
     if slug is None:
         repeated = await idempotent(s, new.idempotency_key or "")
         if repeated is None:
-            raise ValueError(f"Video {new.video_id} exists already.")
+            raise VideoExists(f"Video {new.video_id} exists already.")
         return repeated
     job_id = await _insert_job(s, new)
     fields = {"filename": new.source_filename, "size_bytes": new.source_size_bytes, "tier": new.tier.value}
