@@ -155,13 +155,22 @@ async def ended_jobs(s: AnySession, numbers: Sequence[int]) -> set[int]:
     return set(numbers) - set(running.scalars())
 
 
-async def forget_expired_uploads(s: WriteSession, *, limit: int) -> Sequence[str]:
-    """Drop uploads whose time is over; give the keys whose bytes became no video.
+async def expired_uploads(s: AnySession, *, limit: int) -> Sequence[str]:
+    """List uploads whose time is over, those first for which it was over first."""
+    query = select(Upload.id).where(Upload.expires_at < func.now()).order_by(Upload.expires_at).limit(limit)
+    return list((await s.execute(query)).scalars())
+
+
+async def forget_expired_upload(s: WriteSession, upload_id: str) -> str | None:
+    """Drop an upload whose time is over; give the key of its bytes if they became no video.
 
     One statement: an upload that finishes meanwhile is either dropped before, and then fails, or no longer fits.
     """
-    over = select(Upload.id).where(Upload.expires_at < func.now()).limit(limit).with_for_update(skip_locked=True)
+    over = select(Upload.id).where(Upload.id == upload_id, Upload.expires_at < func.now())
     dropped = await s.execute(
-        delete(Upload).where(Upload.id.in_(over)).returning(Upload.key, Upload.video_id, Upload.finished_at)
+        delete(Upload)
+        .where(Upload.id.in_(over.with_for_update(skip_locked=True)))
+        .returning(Upload.key, Upload.video_id, Upload.finished_at)
     )
-    return [key for key, video_id, finished_at in dropped.all() if video_id is None and finished_at is None]
+    found = dropped.one_or_none()
+    return found.key if found and found.video_id is None and found.finished_at is None else None

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import delete as delete_from
 from sqlalchemy import func, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from contracts.ids import ObjectKey, VideoId
 from contracts.states import Tier
@@ -47,9 +48,11 @@ class UploadView(NewUpload):
         return self.offset_bytes == self.size_bytes
 
 
-async def begin_upload(s: WriteSession, new: NewUpload, *, keep_s: float) -> None:
-    s.add(
-        Upload(
+async def begin_upload(s: WriteSession, new: NewUpload, *, keep_s: float) -> bool:
+    """Begin one; False where there is one of this id, which then stays as it is."""
+    added = await s.execute(
+        insert(Upload)
+        .values(
             id=new.id,
             key=new.key,
             filename=clean(new.filename),
@@ -64,8 +67,10 @@ async def begin_upload(s: WriteSession, new: NewUpload, *, keep_s: float) -> Non
             size_bytes=new.size_bytes,
             expires_at=func.now() + seconds(keep_s),
         )
+        .on_conflict_do_nothing()
+        .returning(Upload.id)
     )
-    await s.flush()
+    return added.scalar_one_or_none() is not None
 
 
 async def upload(s: AnySession, upload_id: str) -> UploadView | None:

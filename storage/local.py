@@ -17,7 +17,7 @@ from typing import IO, ParamSpec, TypeVar
 
 from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
 from storage.keys import checked
-from storage.partial import PartialFile, forget
+from storage.partial import PartialFile, begun, forget, sync_directory
 from storage.scratch import HERE, Scratch, is_abandoned, lock, remove_abandoned
 from storage.store import ObjectFacts
 
@@ -57,7 +57,7 @@ class LocalWriter:
             self._file.flush()
             os.fsync(self._file.fileno())
             os.replace(self._temporary, self._target)
-            _sync_directory(self._target.parent)
+            sync_directory(self._target.parent)
 
         await in_thread(into_place)
 
@@ -86,7 +86,7 @@ class LocalPartial:
         def into_place() -> None:
             self._target.parent.mkdir(parents=True, exist_ok=True)
             self._file.move_to(self._target)
-            _sync_directory(self._target.parent)
+            sync_directory(self._target.parent)
 
         await in_thread(into_place)
 
@@ -204,6 +204,9 @@ class LocalStore:
     async def forget(self, key: str) -> None:
         await in_thread(forget, self._partial(key))
 
+    async def begun(self, *, older_than_s: float) -> tuple[str, ...]:
+        return await in_thread(begun, self.root / PARTIAL, older_than_s)
+
     def _partial(self, key: str) -> Path:
         return self.root / PARTIAL / self.path(key).relative_to(self.root)
 
@@ -291,11 +294,3 @@ def _facts(key: str, path: Path) -> ObjectFacts:
     # Objects are replaced whole, never edited: inode, time and size together change whenever the bytes do.
     etag = f"{stat.st_mtime_ns:x}-{stat.st_size:x}-{stat.st_ino:x}"
     return ObjectFacts(key, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC), etag)
-
-
-def _sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,8 +8,9 @@ import errno
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from contracts.errors import ObjectBusy
@@ -28,6 +29,7 @@ class PartialFile:
         self._handle = _open_locked(path, os.O_CREAT)
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._closed = False
+        self._is_named = os.fstat(self._handle).st_size > 0  # else its name may not outlive a power cut
 
     @contextmanager
     def _open(self, *guards: threading.Lock) -> Iterator[int]:
@@ -55,6 +57,9 @@ class PartialFile:
     def keep(self) -> None:
         with self._open(self._keeping) as handle:
             os.fsync(handle)
+            if not self._is_named:
+                sync_directory(self._path.parent)
+                self._is_named = True
 
     def move_to(self, target: Path) -> None:
         with self._open(self._writing, self._keeping) as handle:
@@ -71,6 +76,14 @@ class PartialFile:
             os.close(handle)
 
 
+def sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def forget(path: Path) -> None:
     """Remove a file unless somebody is writing to it."""
     try:
@@ -79,6 +92,16 @@ def forget(path: Path) -> None:
         return
     path.unlink(missing_ok=True)
     os.close(handle)
+
+
+def begun(folder: Path, older_than_s: float) -> tuple[str, ...]:
+    """Name what lies below a folder and was not written to for so long."""
+    oldest, found = time.time() - older_than_s, []
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # moved into place since
+            if path.is_file() and path.stat().st_mtime < oldest:
+                found.append(path.relative_to(folder).as_posix())
+    return tuple(sorted(found))
 
 
 def _open_locked(path: Path, create: int = 0) -> int:

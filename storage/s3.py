@@ -26,7 +26,7 @@ from storage.local import PARTIAL, in_thread
 from storage.partial import PartialFile, forget
 from storage.s3_asking import Changed, asked, content_type, facts_of, open_bucket
 from storage.s3_multipart import Multipart, Refused
-from storage.s3_partial import FOLDER, S3Partial, forget_old, held_keys
+from storage.s3_partial import FOLDER, S3Partial, begun, forget_old, held_keys
 from storage.s3_partial import forget as forget_partial
 from storage.s3_place import S3Place
 from storage.s3_writer import PART_BYTES, S3Writer, refusal, writing
@@ -118,6 +118,9 @@ class S3Store:
     async def forget(self, key: str) -> None:
         await in_thread(forget, self._lock_of(key))
         await forget_partial(self, self.place, key, self._patience_s)
+
+    async def begun(self, *, older_than_s: float) -> tuple[str, ...]:
+        return await begun(self, older_than_s)
 
     def _lock_of(self, key: str) -> Path:
         return self._folder / PARTIAL / checked(key)

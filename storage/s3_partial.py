@@ -233,15 +233,19 @@ async def forget(objects: Objects, place: S3Place, key: str, patience_s: float) 
     await objects.delete_prefix(folder_of(key))
 
 
+async def begun(objects: Objects, older_than_s: float) -> tuple[str, ...]:
+    """Name what was begun and left alone for so long, by whichever machine."""
+    newest: dict[str, float] = {}
+    for facts in await objects.list(FOLDER):
+        key = facts.key.removeprefix(f"{FOLDER}/").rpartition("/")[0]
+        newest[key] = max(newest.get(key, 0.0), facts.modified_at.timestamp())
+    return tuple(sorted(key for key, at in newest.items() if at < time.time() - older_than_s))
+
+
 async def forget_old(objects: Objects, place: S3Place, patience_s: float) -> None:
     """Forget what was begun and left alone for a week. Never raises: whoever sends now is not to suffer from it."""
     try:
-        newest: dict[str, float] = {}
-        for facts in await objects.list(FOLDER):
-            key = facts.key.removeprefix(f"{FOLDER}/").rpartition("/")[0]
-            newest[key] = max(newest.get(key, 0.0), facts.modified_at.timestamp())
-        for key, at in newest.items():
-            if at < time.time() - FORGOTTEN_S:
-                await forget(objects, place, key, patience_s)
+        for key in await begun(objects, FORGOTTEN_S):
+            await forget(objects, place, key, patience_s)
     except VlogError as error:
         log.warning("uploads that nobody goes on with stay for now: %s", error)

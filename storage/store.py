@@ -59,6 +59,10 @@ class ResumableStore(Protocol):
         """Drop what is there of an object that was never committed; ObjectBusy as above."""
         ...
 
+    async def begun(self, *, older_than_s: float) -> tuple[str, ...]:
+        """Name the objects that were begun, not committed, and not written to for so long."""
+        ...
+
 
 class Store(Protocol):
     async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:

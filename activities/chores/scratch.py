@@ -1,15 +1,17 @@
 """What killed processes left half-made in storage, and what no row names because its intake was killed."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
+from contracts.errors import ObjectBusy
 from contracts.housekeeping import ChoreDone, KeepHouse
 from contracts.layout import REMUXED, UPLOADS, remuxed_job, source_video
 from mirror.chores_files import ended_jobs, unknown_videos
 from mirror.sessions import AnySession, Database
-from storage.store import Store
+from storage.store import ResumableStore, Store
 
 HALF_UPLOAD_S = 24 * 3600.0
 ROWLESS_S = 900.0
@@ -35,7 +37,22 @@ class ScratchChore:
         removed = await self._store.remove_abandoned(limit=AT_ONCE)
         removed += await self._store.remove_unfinished(UPLOADS, older_than_s=HALF_UPLOAD_S)
         removed += await self._remove(source_video, UPLOADS, ROWLESS_S, unknown_videos)
+        removed += await self._remove_pieces()
         return ChoreDone(count=removed + await self._remove(remuxed_job, REMUXED, HALF_UPLOAD_S, ended_jobs))
+
+    async def _remove_pieces(self) -> int:
+        """Remove pieces of uploads whose row is gone: dropped while somebody wrote, or by a restore."""
+        if not isinstance(self._store, ResumableStore):
+            return 0
+        begun = await self._store.begun(older_than_s=HALF_UPLOAD_S)
+        numbers = {key: number for key in begun if (number := source_video(key)) is not None}
+        async with self._database.read() as session:
+            over = await unknown_videos(session, list(numbers.values()))
+        keys = [key for key, number in numbers.items() if number in over]
+        for key in keys:
+            with suppress(ObjectBusy):
+                await self._store.forget(key)
+        return len(keys)
 
     async def _remove(self, number_of: Number, prefix: str, older_than_s: float, chosen: Choice) -> int:
         """Remove old objects whose number the mirror chooses."""

@@ -1,5 +1,7 @@
 """Objects that come in pieces: what was kept is there after a crash, and one writes at a time."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,20 @@ async def test_no_piece_leaves_the_root(store: LocalStore, key: str) -> None:
             pass
     with pytest.raises(ValueError):
         await store.forget(key)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_what_is_kept_has_a_name_that_outlives_a_power_cut(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        "storage.partial.os.fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+    )
+    async with store.resume(KEY) as writer:
+        await writer.go_on(0)
+        await writer.write(b"abc")
+        await writer.keep()
+        await writer.keep()
+    file = str(store.root / "partial" / KEY)
+    assert synced == [file, str(Path(file).parent), file]

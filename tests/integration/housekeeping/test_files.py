@@ -242,6 +242,22 @@ async def test_an_upload_whose_time_is_over_goes_with_its_bytes_unless_they_beca
     assert [u["id"] for u in await rows_of(database, "SELECT id FROM uploads")] == ["here"]
 
 
+async def test_an_upload_that_is_still_being_written_holds_up_no_other(database: Database, store: LocalStore) -> None:
+    insert = "INSERT INTO uploads (id, key, expires_at) VALUES (:id, :key, now() - make_interval(secs => :ago))"
+    chore = UploadsChore(database, store)
+    for number, name in enumerate(("slow", "over")):
+        await change(database, insert, id=name, key=f"uploads/{name}.part", ago=10 - number)
+        async with store.resume(f"uploads/{name}.part") as writer:
+            await writer.go_on(0)
+            await writer.write(b"half")
+    async with store.resume("uploads/slow.part"):
+        assert (await chore.remove_expired_uploads(HOUSE)).count == 1
+        assert names(store) == ["partial/uploads/slow.part"]
+        assert [u["id"] for u in await rows_of(database, "SELECT id FROM uploads")] == ["slow"]
+    assert (await chore.remove_expired_uploads(HOUSE)).count == 1
+    assert names(store) == []
+
+
 async def test_half_an_upload_goes_after_a_day_and_one_under_way_stays(database: Database, store: LocalStore) -> None:
     async with store.writer("uploads/1.mp4") as writer:
         await writer.write(b"half")
@@ -251,6 +267,21 @@ async def test_half_an_upload_goes_after_a_day_and_one_under_way_stays(database:
         assert (await ScratchChore(database, store).remove_scratch(HOUSE)).count == 1
         await writer.commit()
     assert names(store) == ["uploads/1.mp4"]
+
+
+async def test_pieces_whose_upload_is_forgotten_go_and_others_stay(database: Database, store: LocalStore) -> None:
+    async with database.write() as s:
+        forgotten, coming, young = [await next_video_id(s) for _ in range(3)]
+    await change(database, "INSERT INTO uploads (id, key) VALUES ('coming', :key)", key=f"uploads/{coming}.mp4")
+    keys = [f"uploads/{number}.mp4" for number in (forgotten, coming, young, young + 1000)]
+    for key in keys:
+        async with store.resume(key) as writer:
+            await writer.go_on(0)
+            await writer.write(b"half")
+        if key != keys[2]:
+            os.utime(store.root / "partial" / key, (time.time() - 2 * DAY,) * 2)
+    assert (await ScratchChore(database, store).remove_scratch(HOUSE)).count == 1
+    assert names(store) == sorted(f"partial/{key}" for key in keys[1:])
 
 
 async def test_sources_without_a_video_and_copies_of_ended_jobs_go(database: Database, store: LocalStore) -> None:

@@ -124,6 +124,8 @@ async def test_pieces_become_one_object_and_what_nobody_counted_is_cut_off(store
         assert await writer.keep() == 3
         await writer.write(b"lost in a crash")
     assert await store.stat("uploads/1.mp4") is None
+    assert await store.begun(older_than_s=-1) == ("uploads/1.mp4",)
+    assert await store.begun(older_than_s=60) == ()
     async with store.resume("uploads/1.mp4") as writer:
         await writer.go_on(3)
         await writer.write(b"def")
