@@ -20,6 +20,7 @@ from contracts.layout import source_video
 from mirror import uploads
 from mirror.uploads import UploadGone, UploadView
 from mirror.writes import NewVideo
+from mirror.writes_intake import VideoExists
 from storage.store import ResumableStore, ResumableWriter
 
 COUNT_EVERY_S = 1.0
@@ -28,7 +29,11 @@ BUSY_S = 1.0  # the writer before may not have noticed yet that its client has g
 
 
 def upload_not_found() -> ApiError:
-    return ApiError(404, "UPLOAD_NOT_FOUND", "There is no such upload, or its time is over.")
+    return ApiError(404, "UPLOAD_NOT_FOUND", "There is no such upload.")
+
+
+def offset_wrong(found: UploadView) -> ApiError:
+    return ApiError(409, "OFFSET_WRONG", f"This upload goes on at byte {found.offset_bytes}.")
 
 
 class Receiving:
@@ -41,8 +46,10 @@ class Receiving:
     async def find(self, upload_id: str) -> UploadView:
         async with self._parts.database.read() as session:
             found = await uploads.upload(session, upload_id)
-        if found is None or found.expired:
+        if found is None:
             raise upload_not_found()
+        if found.expired:
+            raise ApiError(410, "UPLOAD_EXPIRED", "The time of this upload is over; please begin anew.")
         return found
 
     async def whole(self, upload_id: str) -> UploadView:
@@ -66,7 +73,7 @@ class Receiving:
             # Only now is it ours: another may have moved it since.
             found = await self.find(upload_id)
             if offset != found.offset_bytes:
-                raise ApiError(409, "OFFSET_WRONG", f"This upload goes on at byte {found.offset_bytes}.")
+                raise offset_wrong(found)
             if found.video_id is not None:
                 return found
             piece = _Piece(self._parts, found, writer, self._keep_s)
@@ -151,6 +158,12 @@ class Receiving:
             await Intake(self._parts).admit(new, upload_id=found.id)
         except UploadGone as error:
             raise upload_not_found() from error
+        except VideoExists:
+            # Bytes in place are no longer locked: another request came between them and their rows, and was first.
+            found = await self.find(found.id)
+            if found.video_id is None:
+                raise
+            return found
         return await self.find(found.id)
 
 

@@ -1,5 +1,7 @@
 """/api/uploads: tus 1.0.0, uploads that go on where they stopped. https://tus.io/protocols/resumable-upload"""
 
+import base64
+import hashlib
 import re
 import secrets
 from contextlib import aclosing, suppress
@@ -7,18 +9,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
-from api.bodies import chunks
+from api.bodies import chunks, discard
 from api.errors import ApiError
+from api.fields import clean_idempotency_key
 from api.intake import Intake, too_large
 from api.openapi import errors, like
 from api.parts import Here, Parts
 from api.ranges import http_date
-from api.receiving import Receiving, more_than_announced, upload_not_found
+from api.receiving import Receiving, more_than_announced, offset_wrong, upload_not_found
 from api.security import AdminOnly
 from api.tus_headers import (
     CONTENT_TYPE,
     VERSION,
     Checksum,
+    bad,
     clean_checksum,
     clean_metadata,
     clean_number,
@@ -44,6 +48,7 @@ def require_version(
 
 _ERRORS = (
     errors(401, 403, 404, 421, 422, 503)
+    | like(410, "Its time is over", "UPLOAD_EXPIRED", "The time of this upload is over; please begin anew.")
     | like(412, "Not this version of tus", "TUS_VERSION_UNKNOWN", f"Send Tus-Resumable: {VERSION}.")
     | like(423, "Another request is sending", "UPLOAD_LOCKED", "Another request is sending to this upload.")
     | like(501, "The storage cannot", "UPLOADS_NOT_RESUMABLE", "This storage takes whole files only: use PUT …")
@@ -85,18 +90,30 @@ async def create(
         ),
     ] = None,
     upload_checksum: Sum = None,
+    upload_concat: Annotated[str | None, Header(include_in_schema=False)] = None,
+    idempotency_key: Annotated[
+        str | None, Header(description="Sent again, it gives the upload that it began, and begins none")
+    ] = None,
 ) -> Response:
     """Take a file's size and name, and give, in `Location`, where to send it. Its first bytes may come along."""
     receiving = Receiving(here)
+    if upload_concat is not None:  # each part would become a video of its own
+        raise bad("CONCATENATION_UNSUPPORTED", "Send the file in one upload, not in parallel ones.")
     length = clean_number(upload_length, "Upload-Length")
     if length == 0:
         raise SourceEmpty("The file is empty.")
     if length > here.settings.max_upload_size:
         raise too_large(here.settings.max_upload_size)
-    new = await _new_upload(here, length, upload_metadata or "")
+    new = await _new_upload(here, length, upload_metadata or "", clean_idempotency_key(idempotency_key))
     checksum = _checksum_of_body(request, upload_checksum, length) if _has_body(request) else None
     async with here.database.write() as session:
-        await uploads.begin_upload(session, new, keep_s=here.settings.upload_expiry_hours * 3600)
+        is_new = await uploads.begin_upload(session, new, keep_s=here.settings.upload_expiry_hours * 3600)
+    if not is_new:
+        found = await receiving.whole(new.id)
+        if (found.size_bytes, found.metadata) != (new.size_bytes, new.metadata):
+            raise ApiError(409, "IDEMPOTENCY_KEY_USED", "This Idempotency-Key began the upload of another file.")
+        await discard(request)
+        return _answer(found, 201, {"Location": f"{UPLOADS}/{found.id}", "Idempotent-Replayed": "true"})
     if _has_body(request):
         try:
             async with aclosing(chunks(request, idle_s=IDLE_S)) as body:
@@ -114,7 +131,7 @@ async def create(
 async def look(upload_id: str, here: Here) -> Response:
     """Say in `Upload-Offset` where to go on; of a whole one, in `Vlog-Video-Id`, which video it became."""
     found = await Receiving(here).whole(_clean_id(upload_id))
-    headers = {"Upload-Length": str(found.size_bytes), "Cache-Control": "no-store"}
+    headers = {"Upload-Length": str(found.size_bytes)}
     return _answer(found, 200, headers | ({"Upload-Metadata": found.metadata} if found.metadata else {}))
 
 
@@ -142,6 +159,8 @@ async def send(
     receiving = Receiving(here)
     found = await receiving.find(_clean_id(upload_id))
     offset = clean_number(upload_offset, "Upload-Offset")
+    if offset > found.size_bytes:
+        raise offset_wrong(found)
     checksum = _checksum_of_body(request, upload_checksum, found.size_bytes - offset)
     async with aclosing(chunks(request, idle_s=IDLE_S)) as body:
         found = await receiving.receive(found.id, offset, body, checksum)
@@ -161,11 +180,11 @@ def _clean_id(upload_id: str) -> str:
     return upload_id
 
 
-async def _new_upload(here: Parts, length: int, metadata: str) -> NewUpload:
+async def _new_upload(here: Parts, length: int, metadata: str, idempotency_key: str | None) -> NewUpload:
     told = described(clean_metadata(metadata), (rung.name for rung in here.settings.ladder))
     _, key = await Intake(here).free_key(told.filename)
     return NewUpload(
-        id=secrets.token_urlsafe(24),
+        id=secrets.token_urlsafe(24) if idempotency_key is None else _id_of(idempotency_key),
         key=key,
         size_bytes=length,
         metadata=metadata,
@@ -176,6 +195,12 @@ async def _new_upload(here: Parts, length: int, metadata: str) -> NewUpload:
         tier=told.details.waits_as,
         qualities=told.details.qualities,
     )
+
+
+def _id_of(idempotency_key: str) -> str:
+    """Give the same id for the same key. Ids are no secrets: who may come in is asked each time."""
+    digest = hashlib.sha256(idempotency_key.encode()).digest()
+    return "key-" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def _has_body(request: Request) -> bool:

@@ -12,7 +12,7 @@ _OVERRIDES = frozenset({"PATCH", "DELETE", "HEAD"})
 _METHODS = "POST, HEAD, PATCH, DELETE, OPTIONS"
 _ASKED = (
     "X-Admin-Secret, Content-Type, Tus-Resumable, Upload-Length, Upload-Offset, Upload-Metadata, Upload-Checksum, "
-    "X-HTTP-Method-Override, X-Requested-With, X-Request-ID"
+    "Idempotency-Key, X-HTTP-Method-Override, X-Requested-With, X-Request-ID"
 )
 _SHOWN = (
     "Location, Retry-After, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, Tus-Checksum-Algorithm, "
@@ -29,8 +29,10 @@ class TusProtocol:
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, open_to_others: bool) -> None:
         self.app = app
-        self._cors = {"access-control-allow-origin": "*", "access-control-expose-headers": _SHOWN}
-        self._always = {"tus-resumable": VERSION, **(self._cors if open_to_others else {})}
+        # An answer of yesterday, an error too, would send a client to the wrong place.
+        self._always = {"tus-resumable": VERSION, "cache-control": "no-store"}
+        if open_to_others:
+            self._always |= {"access-control-allow-origin": "*", "access-control-expose-headers": _SHOWN}
         self._options = {
             "tus-version": VERSION,
             "tus-extension": EXTENSIONS,
