@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import httpx
 from sqlalchemy import text
@@ -20,25 +21,37 @@ from tests.support.missing import missing
 MB = 1 << 20
 
 
-async def test_tus_js_client_aborts_and_goes_on(lonely_api: Api, tmp_path: Path) -> None:
-    if not shutil.which("node") or not (ROOT / "web/node_modules/tus-js-client").is_dir():
-        missing("node, or tus-js-client in web/node_modules")
-    data = os.urandom(24 * MB)
-    (tmp_path / "film.mp4").write_bytes(data)
-    argv = [
-        "node",
-        str(ROOT / "tests/support/tus_upload.mjs"),
-        f"{lonely_api.url}/api/uploads",
-        str(tmp_path / "film.mp4"),
-    ]
+async def node(script: str, package: str, api: Api, file: Path) -> dict[str, Any]:
+    """Run a client's script, and give what it prints."""
+    if not shutil.which("node") or not (ROOT / "web/node_modules" / package).is_dir():
+        missing(f"node, or {package} in web/node_modules")
+    argv = ["node", str(ROOT / "tests/support" / script), f"{api.url}/api/uploads", str(file)]
     running = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out, err = await asyncio.wait_for(running.communicate(), 120)
     assert running.returncode == 0, err.decode()
-    told = json.loads(out)
+    told: dict[str, Any] = json.loads(out)
+    return told
+
+
+async def test_tus_js_client_aborts_and_goes_on(lonely_api: Api, tmp_path: Path) -> None:
+    data = os.urandom(24 * MB)
+    (tmp_path / "film.mp4").write_bytes(data)
+    told = await node("tus_upload.mjs", "tus-js-client", lonely_api, tmp_path / "film.mp4")
     assert len(data) / 2 <= told["aborted_at"] and 0 < told["resumed_at"] <= len(data)
     assert lonely_api.files() == {f"uploads/{told['video_id']}.mp4": data}
     [video] = await lonely_api.rows("SELECT title, slug FROM videos")
     assert dict(video) == {"title": "Aus Node ü", "slug": "aus-node-u"}
+
+
+async def test_uppy_pauses_and_goes_on(lonely_api: Api, tmp_path: Path) -> None:
+    data = os.urandom(6 * MB + 12345)
+    (tmp_path / "film.mov").write_bytes(data)
+    told = await node("uppy_upload.mjs", "@uppy/tus", lonely_api, tmp_path / "film.mov")
+    assert len(data) / 2 <= told["paused_at"] < len(data) and 0 < told["resumed_at"] < len(data)
+    assert await offset(lonely_api, told["url"]) == len(data)
+    [video] = await lonely_api.rows("SELECT id, title, source_filename FROM videos")
+    assert (video["title"], video["source_filename"]) == ("Aus Uppy ü", "from Uppy.mov")
+    assert lonely_api.files() == {f"uploads/{video['id']}.mov": data}
 
 
 async def test_tuspy_sends_pieces_with_checksums(lonely_api: Api, tmp_path: Path) -> None:

@@ -3,11 +3,11 @@ import { store } from "../common/store.js";
 import { say } from "../common/toasts.js";
 import { refresh } from "../library/list.js";
 import { meter } from "./rate.js";
+import { isHopeless, refuseToForget, statusOf } from "./trying.js";
 
 const AT_ONCE = 2;
 const ENDPOINT = "/api/uploads";
 const PATIENCE_MS = [0, 500, 1000, 2000, 4000, 8000, ...Array(200).fill(10000)];
-const FATAL = new Set([400, 401, 403, 404, 409, 410, 413, 415, 507]);
 
 /** @typedef {{id: number, name: string, size: number, sent: number, rate: number, state: string, sentence: string, video: number | null}} Transfer */
 export const transfers = store(/** @type {Transfer[]} */ ([]));
@@ -64,13 +64,14 @@ function options(id, { file, details, meter: pace }) {
     metadata: Object.fromEntries(Object.entries({ filename: file.name, title, owner, tier }).filter(([, value]) => value)),
     retryDelays: PATIENCE_MS,
     removeFingerprintOnSuccess: true,
+    onAfterResponse: refuseToForget,
     onProgress(sent) {
       pace.note(sent, Date.now());
       change(id, { sent, rate: pace.rate(), state: "running", sentence: "" });
     },
     onShouldRetry(error) {
-      const status = error.originalResponse?.getStatus() ?? 0;
-      if (FATAL.has(status)) return false;
+      const status = statusOf(error);
+      if (isHopeless(status)) return false;
       pace.forget();
       change(id, { state: "lost", rate: 0, sentence: status === 423 ? "Another tab sends this file." : "The connection was lost." });
       return true;
@@ -93,7 +94,7 @@ function sentenceOf(error) {
   try {
     return JSON.parse(error.originalResponse.getBody()).detail;
   } catch {
-    return "The upload failed.";
+    return statusOf(error) === 401 ? "Please sign in, and go on." : "The upload failed.";
   }
 }
 
