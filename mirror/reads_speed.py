@@ -1,13 +1,18 @@
 """How fast workers encode: pictures made by the time they took. ffmpeg gives no figure where it writes segments."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Float, Select, cast, func, select, true
+from sqlalchemy import ColumnElement, Float, cast, func, select, true
 
 from contracts.states import StepName, StepOutcome
 from mirror.sessions import AnySession
 from mirror.tables import Job, JobStep, Worker
 from mirror.views import View
+
+_FRAMES = cast(JobStep.progress["frames"].astext, Float)
+# An encode that found everything stored already says nothing of its speed.
+_ENCODES = (JobStep.step == StepName.TRANSCODE, _FRAMES > 0)
 
 
 class Speed(View):
@@ -20,8 +25,10 @@ class Speed(View):
 async def speeds(s: AnySession, worker_ids: Sequence[str]) -> dict[str, Speed]:
     """Read how fast some workers are, in two queries however many they are."""
     now = await s.execute(
-        _encodes(JobStep.worker_id, func.sum(_speed(JobStep.heartbeat_at)))
+        select(JobStep.worker_id, func.sum(_speed(JobStep.heartbeat_at)))
+        .join(Job, Job.id == JobStep.job_id)
         .where(
+            *_ENCODES,
             JobStep.worker_id.in_(worker_ids),
             JobStep.finished_at.is_(None),
             JobStep.outcome == StepOutcome.RUNNING,
@@ -30,8 +37,9 @@ async def speeds(s: AnySession, worker_ids: Sequence[str]) -> dict[str, Speed]:
         .group_by(JobStep.worker_id)
     )
     newest = (
-        _encodes(_speed(JobStep.finished_at).label("speed"))
-        .where(JobStep.worker_id == Worker.worker_id, JobStep.outcome == StepOutcome.COMPLETED)
+        select(_speed(JobStep.finished_at).label("speed"))
+        .join(Job, Job.id == JobStep.job_id)
+        .where(*_ENCODES, JobStep.worker_id == Worker.worker_id, JobStep.outcome == StepOutcome.COMPLETED)
         .order_by(JobStep.id.desc())
         .limit(1)
         .correlate(Worker)
@@ -44,20 +52,8 @@ async def speeds(s: AnySession, worker_ids: Sequence[str]) -> dict[str, Speed]:
     return {each: Speed(now=going.get(each), last=ended.get(each)) for each in worker_ids}
 
 
-_FRAMES = cast(JobStep.progress["frames"].astext, Float)
-
-
-def _encodes(*columns: ColumnElement[object]) -> Select[object]:
-    """Select from the encodes that have made pictures: one that found all of them stored says nothing of its speed."""
-    return (
-        select(*columns)
-        .select_from(JobStep)
-        .join(Job, Job.id == JobStep.job_id)
-        .where(JobStep.step == StepName.TRANSCODE, _FRAMES > 0)
-    )
-
-
-def _speed(until: ColumnElement[object]) -> ColumnElement[float]:
+def _speed(until: Any) -> ColumnElement[Any]:
     rate = Job.plan["grid"]["frame_rate"]
     a_second = cast(rate["num"].astext, Float) / func.nullif(cast(rate["den"].astext, Float), 0)
-    return _FRAMES / a_second / func.nullif(func.extract("epoch", until - JobStep.started_at), 0)
+    took = cast(func.extract("epoch", until - JobStep.started_at), Float)
+    return _FRAMES / a_second / func.nullif(took, 0)
