@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from api import known_keys, unheard, worker_auth
+from api import known_keys, unheard
+from mirror import reads_registry
 from tests.integration.api.claiming import WAIT, Remote, Waiting, claimed, post, step
 from tests.integration.api.running import Api, TemporalServer, serving
 from tests.integration.api.workers import Machine, refused, register
@@ -86,7 +87,7 @@ async def test_a_step_goes_on_while_postgres_is_away_and_who_is_not_known_waits(
             raise ConnectionRefusedError
 
         with monkeypatch.context() as outage:
-            outage.setattr(worker_auth.reads_registry, "keys_like", away)
+            outage.setattr(reads_registry, "keys_like", away)
             assert (await remote.tell("progress")).json()["cancel_requested"] is False
             assert (await remote.put(waiting.folder + "init.mp4", b"x")).status_code == 200
             assert (await remote.get(f"source/{waiting.span.source_key}")).status_code == 200

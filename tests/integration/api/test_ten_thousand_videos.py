@@ -3,11 +3,12 @@
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import expect
 from sqlalchemy import text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from contracts.states import Tier, VideoStatus
 from mirror import reads
@@ -54,7 +55,7 @@ async def full(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
         yield api
 
 
-FILTERS = [
+FILTERS: list[dict[str, Any]] = [
     {},
     {"status": VideoStatus.READY},
     {"status": VideoStatus.FAILED},
@@ -66,8 +67,8 @@ FILTERS = [
 
 async def test_every_list_is_read_from_an_index_page_by_page(full: Api) -> None:
     for filters in FILTERS:
-        query = reads.listed(**filters).where(text(f"videos.id < {10**18}")).limit(49)  # type: ignore[arg-type]
-        sql = query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})
+        query = reads.listed(**filters).where(text(f"videos.id < {10**18}")).limit(49)
+        sql = query.compile(dialect=dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[no-untyped-call]
         plan = "\n".join(
             row["QUERY PLAN"] for row in await full.rows(f"EXPLAIN {str(sql).replace(':', chr(92) + ':')}")
         )

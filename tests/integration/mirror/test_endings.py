@@ -1,5 +1,7 @@
 """How a job ends: once, whole, and in the words the documents use."""
 
+from typing import Any
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -128,7 +130,12 @@ async def test_a_step_that_failed_in_the_blink_before_its_job_ended_still_gets_i
     before = await job_row(database, video)
     failed = claim(video, StepName.THUMBNAIL if well else StepName.PROBE)
     assert not await tell(database, failed)
-    told = {"code": "ENCODER_CRASHED", "sentence": "It crashed.", "detail": "what ffmpeg said", "will_retry": True}
+    told: dict[str, Any] = {
+        "code": "ENCODER_CRASHED",
+        "sentence": "It crashed.",
+        "detail": "what ffmpeg said",
+        "will_retry": True,
+    }
     assert await tell(database, failed, end=StepOutcome.FAILED, **told)
     step = await row(database, "SELECT outcome, will_retry, error_code, error_detail FROM job_steps")
     assert dict(step) == {

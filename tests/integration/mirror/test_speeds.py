@@ -42,12 +42,12 @@ async def test_a_workers_speed_is_that_of_all_it_encodes_now_and_is_remembered(d
     await tell(database, first, StepProgress(percent=10, frames=375))
     await tell(database, second, StepProgress(percent=10, frames=125))
     await tell(database, sound, StepProgress(percent=50, frames=9999))
-    assert await speed_of(database) == (pytest.approx(2.0), None), "both encodes; a sound is no video"
+    assert await speed_of(database) == pytest.approx((2.0, None)), "both encodes; a sound is no video"
     assert await speed_of(database, OTHER.worker_id) == (None, None)
 
     await tell(database, first, end=StepOutcome.COMPLETED)
     await tell(database, second, StepProgress(percent=20, frames=150), end=StepOutcome.FAILED, will_retry=True)
-    assert await speed_of(database) == (None, pytest.approx(1.5)), "what failed says nothing of its speed"
+    assert await speed_of(database) == pytest.approx((None, 1.5)), "what failed says nothing of its speed"
 
 
 async def test_what_a_vanished_worker_held_is_not_its_speed(database: Database) -> None:

@@ -23,6 +23,7 @@ from workers import build
 from workers.build import build_worker
 from workers.gate import Gate
 from workers.quarantine import STREAK, Quarantine
+from workers.quarantine_notes import MirrorNotes
 from workers.serving import Serving
 
 STEPS = 8
@@ -64,14 +65,12 @@ async def test_after_five_failures_nothing_more_is_asked_for_until_a_test_is_cle
     sick = Sick(gate)
     monkeypatch.setattr(build, "steps", lambda pool, parts: [sick.transcode_span])
     quarantine = Quarantine(
-        database,
-        US,
+        MirrorNotes(database, US, heard_within_s=90),
         [Pool.CPU],
         sick.changed,
         encode=sick.test,
         encode_on_device=sick.test,
         first_wait_s=0.1,
-        heard_within_s=90,
     )
     failures.health = quarantine
     stopping = asyncio.Event()

@@ -71,7 +71,7 @@ def test_a_span_cannot_have_made_more_than_it_has(bad: dict[str, Any]) -> None:
 
 
 def test_a_timeline_is_read_before_it_is_stored(tmp_path: Path) -> None:
-    how = place(SOUND, timeline_key(FOLDER, 1, 0, 1))
+    how = place(SOUND, timeline_key(FOLDER, JobId(1), 0, 1))
     assert how is not None and how.model is AudioTimeline
     told = tmp_path / "object"
     told.write_text(AudioTimeline(segment_durations=((96_256, 3),)).model_dump_json())
