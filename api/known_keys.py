@@ -4,7 +4,6 @@ Nobody is revoked or disabled while Postgres is away, for that is written there.
 in the moment between a worker's last call and the outage; so only who spoke shortly before it is remembered.
 """
 
-import hashlib
 import time
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -21,7 +20,7 @@ class KnownKeys(Generic[T]):
     """One per API process. It has hashes only, as Postgres does."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[float, T]] = OrderedDict()
         self._answered_at = 0.0
         self._ask_again_at = 0.0
 
@@ -33,22 +32,18 @@ class KnownKeys(Generic[T]):
         if not self.is_database_away:
             self._ask_again_at = time.monotonic() + PAUSE_S
 
-    def forget(self, key: str) -> None:
+    def forget(self, key_hash: str) -> None:
         """Note that Postgres was asked about a key, and that it is good for nothing until it is let in."""
         self._answered_at = time.monotonic()
-        self._known.pop(_hash(key), None)
+        self._known.pop(key_hash, None)
 
-    def let_in(self, key: str, caller: T) -> None:
+    def let_in(self, key_hash: str, caller: T) -> None:
         self._answered_at = time.monotonic()
-        self._known[_hash(key)] = (self._answered_at, caller)
+        self._known[key_hash] = (self._answered_at, caller)
         while len(self._known) > MOST:
             self._known.popitem(last=False)
 
-    def recall(self, key: str) -> T | None:
-        at, caller = self._known.get(_hash(key), (float("-inf"), None))
+    def recall(self, key_hash: str) -> T | None:
+        at, caller = self._known.get(key_hash, (float("-inf"), None))
         is_fresh = self._answered_at - at <= LATELY_S and time.monotonic() - at <= LONGEST_S
         return caller if is_fresh else None
-
-
-def _hash(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()

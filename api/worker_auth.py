@@ -48,6 +48,7 @@ async def _caller(request: Request) -> Caller:
     # Of two keys a proxy may have looked at one and we at the other.
     if prefix is None or len(said) > 1:
         raise _invalid()
+    key_hash = worker_keys.hashed(said[0])
     known: KnownKeys[Caller] = request.app.state.known_keys
     try:
         candidates = await _candidates(here, known, prefix)
@@ -56,11 +57,11 @@ async def _caller(request: Request) -> Caller:
             raise
         known.database_away()
         # What runs goes on without Postgres; who was let in a moment ago is let in still.
-        if (caller := known.recall(said[0])) is None:
+        if (caller := known.recall(key_hash)) is None:
             raise database_away() from error
         return caller
-    known.forget(said[0])  # until it has passed
-    key = worker_keys.matching(said[0], candidates)
+    known.forget(key_hash)  # until it has passed
+    key = worker_keys.matching(key_hash, candidates)
     if key is None:
         log.debug("worker_key_unknown", key_prefix=prefix)
         raise _invalid()
@@ -70,7 +71,7 @@ async def _caller(request: Request) -> Caller:
     if key.has_expired:
         raise ApiError(401, "WORKER_KEY_EXPIRED", "This key has expired: the worker needs a new one.")
     caller = Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
-    known.let_in(said[0], caller)
+    known.let_in(key_hash, caller)
     await _note_use(here, key.key_id, stale=key.used_long_ago)
     return caller
 

@@ -27,7 +27,7 @@ def make_key() -> str:
 
 def kept(key: str, expires_at: datetime | None = None) -> NewKey:
     """Give what is stored of a key."""
-    return NewKey(_hash(key), HASH_VERSION, key[:PREFIX_LENGTH], expires_at)
+    return NewKey(hashed(key), HASH_VERSION, key[:PREFIX_LENGTH], expires_at)
 
 
 def prefix_of(said: str) -> str | None:
@@ -35,15 +35,14 @@ def prefix_of(said: str) -> str | None:
     return said[:PREFIX_LENGTH] if _SHAPE.fullmatch(said) else None
 
 
-def matching(said: str, candidates: Iterable[StoredKey]) -> StoredKey | None:
+def matching(key_hash: str, candidates: Iterable[StoredKey]) -> StoredKey | None:
     """Find the key that was said. Each is compared in constant time: its hash cannot be felt out byte by byte."""
-    told = _hash(said)
     found = None
     for key in candidates:
-        if key.hash_version == HASH_VERSION and hmac.compare_digest(told, key.key_hash):
+        if key.hash_version == HASH_VERSION and hmac.compare_digest(key_hash, key.key_hash):
             found = key
     return found
 
 
-def _hash(key: str) -> str:
+def hashed(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()

@@ -51,7 +51,11 @@ class Ledger:
         return None
 
     def note(self, request: StepRequest, used: int, failure: StepFailure | None = None) -> None:
-        """Note what a step has used, and the failure when it is one for good."""
+        """Note what a step has used, and the failure when it is one for good.
+
+        One of a list says nothing of its pieces: split, all but one may go well. Who does not split it gives them up.
+        """
+        failure = failure if len(request.work) == 1 else None
         if used or failure:
             short = failure.model_copy(update={"kind": FailureKind.FATAL, "detail": ""}) if failure else None
             for work in request.work:

@@ -137,7 +137,7 @@ async def test_another_is_cancelled_and_brought_back_and_a_worker_is_disabled(
     await expect(badge).to_have_text("paused", timeout=30_000)
     await page.get_by_role("button", name="More").click()
     await page.get_by_role("menuitem", name="Change tier …").click()
-    await page.get_by_label("Tier").select_option("viral")
+    await page.get_by_role("dialog").get_by_role("combobox").select_option("viral")
     await page.get_by_role("button", name="Change", exact=True).click()
     await expect(page.get_by_text("Its tier is viral.")).to_be_visible()
     await page.get_by_role("button", name="Resume").click()

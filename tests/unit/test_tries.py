@@ -90,3 +90,13 @@ def test_what_was_given_up_fails_in_the_same_words_and_carries_no_more_than_thos
     assert later.lost(span(0, 4, "360p")) is None
     ledger.finish(span(0, 40, "720p"))
     assert handed_on(ledger).lost(span(0, 4, "720p")) is not None
+
+
+def test_a_list_that_failed_says_nothing_of_its_pieces() -> None:
+    ledger = Ledger()
+    refused = StepFailure(code="ENCODER_REJECTED", kind=FailureKind.FATAL, sentence="The encoder refused the command.")
+    ledger.note(span(0, 4, "720p", "360p"), 1, refused)
+    assert ledger.lost(span(0, 4, "360p")) is None, "split, it is tried by itself"
+    assert ledger.used_by(span(0, 4, "360p")) == 1
+    ledger.note(span(0, 4, "720p"), 2, refused)
+    assert ledger.lost(span(0, 4, "720p")) is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from activities.failures import FailureInterceptor
+from api.asking import EVERY_S
 from contracts.queues import Pool
 from media.gpu import Gpu
 from media.tools import find_tools
@@ -85,6 +86,7 @@ async def test_a_remote_worker_that_fails_tests_itself_and_stands_aside_over_a_r
         said = [row["message"] for row in await api.rows("SELECT message FROM job_events WHERE event LIKE 'worker.q%'")]
         assert said == ["far set itself aside: a test encode failed: RuntimeError"]
         assert (await machine.beat()).json()["pools_aside"] == ["cpu"]
+        await asyncio.sleep(2 * EVERY_S)  # what it had asked is noted together with others
         asked_at = (await machine.row())["asked_at"]
         async with running(api, machine, tmp_path / "far"):
             await asyncio.sleep(1.5)

@@ -59,6 +59,7 @@ export function Player({ url, storyboard, poster, known = 0, fresh, title, growi
   }, [renewed, state.paused]);
 
   function look() {
+    if (!video.current) return; // its last event came after it had gone
     const { currentTime, duration, paused, volume, muted, readyState, seeking } = video.current;
     const length = Number.isFinite(duration) ? duration : 0;
     const shown = growing ? Math.max(known, length) : length || known;
