@@ -42,7 +42,7 @@ export function Menu({ label, icon, items, kind = "button", text, up }) {
 
   const role = items.some((item) => item.checked !== undefined) ? "menuitemradio" : "menuitem";
   return html`<div class="menu" ref=${box} onKeyDown=${key}>
-    <button class=${kind} aria-haspopup="menu" aria-expanded=${open} aria-label=${label} title=${label}
+    <button class=${kind} aria-haspopup="menu" aria-expanded=${open} aria-label=${text ? `${label}: ${text}` : label} title=${label}
       onClick=${() => setOpen(!open)}>
       ${icon && html`<${Icon} name=${icon} />`}${text && html`<span>${text}</span>`}
     </button>

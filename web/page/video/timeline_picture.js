@@ -78,8 +78,7 @@ function Attempt({ bar, x, y, chosen, choose, tab }) {
   const { step } = bar;
   const left = x(bar.start);
   const wide = Math.max(3, x(bar.end) - left);
-  // Without dots: what one reads has to be a part of what is read aloud.
-  const text = label(step).slice(0, Math.max(0, Math.floor((wide - 8) / LETTER)));
+  const text = words(label(step), (wide - 8) / LETTER);
   const pick = () => choose(bar.key);
   const crashed = step.outcome === "lost" || step.outcome === "failed";
   return html`<g class="attempt ${step.outcome} ${chosen ? "is-chosen" : ""}" role="button" tabindex=${tab ? 0 : -1}
@@ -88,8 +87,14 @@ function Attempt({ bar, x, y, chosen, choose, tab }) {
     ${chosen && bar.start > bar.scheduled && html`<line class="waited" x1=${x(bar.scheduled)} x2=${left} y1=${y + ROW / 2} y2=${y + ROW / 2} />`}
     <rect x=${left} y=${y + 2} width=${wide} height=${ROW - 4} rx="3" />
     ${crashed && html`<rect class="stripes" x=${left} y=${y + 2} width=${wide} height=${ROW - 4} rx="3" fill="url(#stripes)" />`}
-    ${text.length > 2 && html`<text x=${left + 5} y=${y + 15}>${text}</text>`}
+    ${text && html`<text x=${left + 5} y=${y + 15}>${text}</text>`}
   </g>`;
+}
+
+/** As many whole words as there is room for: what one reads has to be a part of what is read aloud. */
+function words(text, letters) {
+  const room = Math.floor(letters);
+  return text.length <= room ? text : text.slice(0, Math.max(0, text.lastIndexOf(" ", room))).trim();
 }
 
 function cut(text, letters) {
