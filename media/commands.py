@@ -21,6 +21,7 @@ from media.subtitles import MOST_BYTES, times_file, words_file
 from media.tools import Ffmpeg
 from media.weights import slots_taken
 
+REPORT_S = 0.25
 _SEEK_MARGIN_S = 1  # deinterlacing and the grid want some pictures before the first one that counts
 
 
@@ -75,7 +76,16 @@ def transcode(
         outputs.append(_video_output(mine, output / rung.quality, rung, request, first_segment, frames, device))
     limits = [] if alone else ["-filter_complex_threads", str(shared)]
     limits += device_graphs.opened(device, staying=staying is not None) if device else []
-    return _compile(tool, ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0], *limits)
+    joined = ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0]
+    return _compile(tool, joined, *limits, report_s=_report_s(grid))
+
+
+def _report_s(grid: Grid) -> float:
+    """Say how often to report. Each is also a look for finished segments; what no look has found is lost in a crash.
+
+    Short segments are looked for more often, so that up to 24 times real time it is never more than one.
+    """
+    return min(REPORT_S, grid.seconds(grid.segment_frames) / 24)
 
 
 def _threads(request: TranscodeSpan) -> int:
@@ -254,8 +264,8 @@ def _chain(stream: Any, steps: Iterable[filters.Filter]) -> Any:
     return stream
 
 
-def _compile(tool: Ffmpeg, outputs: Any, *general: str) -> list[str]:
-    # Errors only, never ask, report four times a second.
-    quiet = ["-y", "-v", "error", "-nostdin", "-nostats", "-progress", "pipe:1", "-stats_period", "0.25"]
+def _compile(tool: Ffmpeg, outputs: Any, *general: str, report_s: float = REPORT_S) -> list[str]:
+    # Errors only, never ask, report a few times a second.
+    quiet = ["-y", "-v", "error", "-nostdin", "-nostats", "-progress", "pipe:1", "-stats_period", f"{report_s:.3g}"]
     argv: list[str] = ffmpeg.compile(outputs, cmd=[str(tool.ffmpeg), *quiet, *general])
     return [str(word) for word in argv]
