@@ -109,48 +109,6 @@ async def test_a_broken_worker_is_set_aside_and_every_video_ends_ready(
     assert other.process.poll() is None
 
 
-async def test_a_worker_that_passes_its_own_test_and_fails_five_steps_in_a_row_is_set_aside_and_comes_back(
-    gated_service: Service, other: Other, clip: Path
-) -> None:
-    """Its ffmpeg encodes the pictures of the test, and nobody's video."""
-    service = gated_service
-    (other.folder / "mended").touch()
-    await becomes(service, "idle")
-    await command(service, "disable", other=False)  # whoever shares the work breaks the row of failures
-    worker_id = (await row_of(service))["worker_id"]
-    before = await audit(service, worker_id)
-    # Two more than are looked at, since it takes two at a time; what it is asked after that goes well.
-    (other.folder / "failures").write_text("\n" * 7)
-    created = [await service.upload(clip, title=f"unlucky {n}") for n in range(4)]
-    for video in created:
-        ended = await service.ended(video["video_id"], within=240)
-        assert ended["status"] == "ready", ended
-
-    async def has_come_back() -> bool:
-        return await audit(service, worker_id) == [*before, "worker.quarantined", "worker.released"]
-
-    await eventually(has_come_back, within=30)
-    await command(service, "enable", other=False)
-    (other.folder / "failures").unlink(missing_ok=True)
-    assert (await row_of(service))["quarantined_at"] is None
-    [aside] = await service.query(
-        "SELECT ts, message FROM job_events WHERE event = 'worker.quarantined' AND actor = $1 ORDER BY id DESC LIMIT 1",
-        worker_id,
-    )
-    assert "its last 5 steps failed" in aside["message"]
-    taken = await service.query(
-        "SELECT step, outcome, error_code, tries FROM job_steps WHERE worker_id = $1 AND queue = 'vlog-cpu'"
-        " AND job_id = ANY($2) AND started_at < $3 ORDER BY id",
-        worker_id,
-        [video["job_id"] for video in created],
-        aside["ts"],
-    )
-    failed = [row for row in taken if row["outcome"] == "failed"]
-    print("it took", [tuple(row) for row in taken])
-    assert 5 <= len(failed) <= len(taken) <= 6, "five, and one that its other slot had"
-    assert {row["error_code"] for row in failed} == {"ENCODER_CRASHED"}
-
-
 async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(
     gated_service: Service, other: Other, clip: Path
 ) -> None:
