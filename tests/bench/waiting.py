@@ -63,8 +63,8 @@ def priority(bench: Bench) -> str:
     each = ", ".join(f"{count} of {owner}" for owner, count in shares.items())
     intro = (
         f"{len(videos)} videos of three tiers, in each {each}; all are in line before"
-        f" one slot of `vlog-cpu` is served. Then the same once more, and meanwhile one of Ana's free ones is made viral,"
-        f" one of Cy's viral ones bulk. Real Temporal with the embedded server's settings and the real workflow;"
+        f" one slot of `vlog-cpu` is served. Then the same once more, and meanwhile one of Ana's free ones is made"
+        f" viral, one of Cy's viral ones bulk. Real Temporal with the embedded server's settings and the real workflow;"
         f" steps only answer, nothing is encoded. {when}; served in {seconds:.1f} s."
     )
     return "\n\n".join(
