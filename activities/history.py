@@ -19,6 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.chores.ending import ending_of
 from activities.chores.knowing import KnownWorkflow, PendingStep
 from contracts.end_steps import FailJob, Finalize, Publish
+from contracts.errors import TakenBack
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import StepOutcome
 from contracts.steps import StepFailure, StepProgress, StepRequest, TranscodeRequest
@@ -160,8 +161,8 @@ class HistoryReader:
                 return await self._failure(event.activity_task_failed_event_attributes.failure), ()
             case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
                 return StepEnd(StepOutcome.LOST), ()
-            case _:
-                return StepEnd(StepOutcome.CANCELLED), ()
+            case _:  # a pause or a cancel: which of the two only the job's end tells
+                return StepEnd(StepOutcome.PARTIAL), ()
 
     async def _failure(self, failure: Failure, *, will_retry: bool = False) -> StepEnd:
         error = await self._client.data_converter.decode_failure(failure)
@@ -171,6 +172,8 @@ class HistoryReader:
         known = isinstance(first, dict) and first.keys() >= {"code", "kind", "sentence"}
         said = StepFailure.model_validate(first) if known else None
         code = said.code if said else error.type
+        if code == TakenBack.code:  # the same, after tries that had failed
+            return StepEnd(StepOutcome.PARTIAL)
         outcome = StepOutcome.PARTIAL if code in LATER_CODES else StepOutcome.FAILED
         sentence = said.sentence if said else error.message
         return StepEnd(outcome, code, sentence, said.detail if said else None, will_retry)

@@ -19,7 +19,15 @@ with workflow.unsafe.imports_passed_through():
     from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
     from contracts.states import JobKind, VideoStatus
-    from contracts.steps import EncodedAudio, MissingRendition, Probe, SetPriority, TranscodeRequest, TranscodeResult
+    from contracts.steps import (
+        EncodedAudio,
+        MissingRendition,
+        PauseJob,
+        Probe,
+        SetPriority,
+        TranscodeRequest,
+        TranscodeResult,
+    )
     from workflows import copying, ends, fates, options, sides
     from workflows.children import Children
     from workflows.encode_list import TranscodeList
@@ -108,10 +116,10 @@ class TranscodeVideo:
         return self._status
 
     @workflow.update
-    async def pause(self) -> None:
+    async def pause(self, asked: PauseJob) -> None:
         """Withdraw what is queued and take back what runs; it answers at once. Twice is once."""
-        self._steps.pause()
-        await self._children.tell(TranscodeList.pause)
+        self._steps.pause(asked)
+        await self._children.tell(TranscodeList.pause, asked)
 
     @workflow.update
     async def resume(self) -> None:
@@ -125,7 +133,7 @@ class TranscodeVideo:
         await self._children.tell(TranscodeList.set_priority, wish)
 
     @pause.validator
-    def _may_pause(self) -> None:
+    def _may_pause(self, asked: PauseJob) -> None:
         self._refuse_when_over()
 
     @resume.validator
