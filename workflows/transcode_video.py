@@ -36,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.reasons import failed_step, reason
     from workflows.stepping import Outgrown, Steps, uninterrupted
 
+NOTHING_SEEN = PauseJob()  # of somebody who pauses in Temporal's own page
 VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 
 
@@ -116,7 +117,7 @@ class TranscodeVideo:
         return self._status
 
     @workflow.update
-    async def pause(self, asked: PauseJob) -> None:
+    async def pause(self, asked: PauseJob = NOTHING_SEEN) -> None:
         """Withdraw what is queued and take back what runs; it answers at once. Twice is once."""
         self._steps.pause(asked)
         await self._children.tell(TranscodeList.pause, asked)
@@ -133,7 +134,7 @@ class TranscodeVideo:
         await self._children.tell(TranscodeList.set_priority, wish)
 
     @pause.validator
-    def _may_pause(self, asked: PauseJob) -> None:
+    def _may_pause(self, asked: PauseJob = NOTHING_SEEN) -> None:
         self._refuse_when_over()
 
     @resume.validator

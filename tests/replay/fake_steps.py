@@ -69,6 +69,7 @@ HELD = (
     "cancelled lists",
     "cancelled beside a broken disk",
     paused_stories.RUNNING,
+    paused_stories.CANCELLED_RUNNING,
     *gpu_stories.HELD,
 )
 

@@ -84,12 +84,23 @@ async def _pause_and_resume(handle: Handle, steps: FakeSteps) -> None:
 
 async def _pause_after_a_failure(handle: Handle, steps: FakeSteps) -> None:
     """Pause as the API does: it can see what failed."""
+    await _second_try(handle, steps)
     assert steps.temporal is not None
-    while steps.held == 0 and not await _waits_for_its_next_try(steps.temporal, handle.id):
-        await asyncio.sleep(0.05)
     await pause(steps.temporal, handle, named="pause", within=timedelta(seconds=10))
     steps.let_go = True
     await handle.execute_update(TranscodeVideo.resume)
+
+
+async def _cancel_after_a_failure(handle: Handle, steps: FakeSteps) -> None:
+    await _second_try(handle, steps)
+    await handle.cancel()
+
+
+async def _second_try(handle: Handle, steps: FakeSteps) -> None:
+    """Wait until the first has failed, and the second runs or waits for its time."""
+    assert steps.temporal is not None
+    while steps.held == 0 and not await _waits_for_its_next_try(steps.temporal, handle.id):
+        await asyncio.sleep(0.05)
 
 
 async def _waits_for_its_next_try(client: Client, name: str) -> bool:
@@ -156,7 +167,7 @@ async def _pause_a_wait(handle: Handle, steps: FakeSteps) -> None:
 
 async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
-    await handle.execute_update(TranscodeVideo.pause, PauseJob())
+    await handle.execute_update(TranscodeVideo.pause)  # with no word of what was seen, as by hand
     await handle.cancel()
 
 
@@ -193,6 +204,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "paused lists": _pause_and_resume,
     "paused at the end": _pause_the_check,
     **dict.fromkeys(paused_stories.STORIES, _pause_after_a_failure),
+    **dict.fromkeys(paused_stories.CANCELLED, _cancel_after_a_failure),
     gpu_stories.PAUSED: _pause_and_resume,
     gpu_stories.PAUSED_BUSY: _pause_a_wait,
     gpu_stories.CANCELLED: _cancel_encoders,
