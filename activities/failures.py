@@ -24,7 +24,6 @@ from contracts.errors import (
     FailureKind,
     InternalTransient,
     ScratchFull,
-    TakenBack,
     VlogError,
     WorkerBroken,
 )
@@ -160,27 +159,19 @@ class _Translate(ActivityInboundInterceptor):
             with self._drain.held():
                 return await self._judged(input)
         except asyncio.CancelledError as error:
-            stopped = self._stopped(_is_step(input))
-            if stopped is None:
+            why = self._drain.drained()
+            if not why:
                 raise
-            raise translate(stopped, activity.info().attempt) from error
+            # Temporal would count the attempt: three deploys would fail a healthy video. What is no step of a job is
+            # simply tried again: nobody schedules it anew.
+            drained = Drained(why) if _is_step(input) else InternalTransient(why)
+            raise translate(drained, activity.info().attempt) from error
         except (ApplicationError, CancelledError):
             raise
         except Exception as error:
             if not isinstance(error, VlogError):
                 log.exception("unexpected error in step %s", activity.info().activity_type)
             raise translate(error, activity.info().attempt, self._first_delay_s) from error
-
-    def _stopped(self, is_step: bool) -> VlogError | None:
-        """Say why a step was stopped; None where Temporal's own word for it, cancelled, says all."""
-        if why := self._drain.drained():
-            # Temporal would count the attempt: three deploys would fail a healthy video. What is no step of a job is
-            # simply tried again: nobody schedules it anew.
-            return Drained(why) if is_step else InternalTransient(why)
-        details = activity.cancellation_details()
-        asked = details is not None and details.cancel_requested
-        # Whoever takes it back goes on counting where this one was.
-        return TakenBack("Its job has taken it back.") if asked and is_step and activity.info().attempt > 1 else None
 
     async def _judged(self, input: ExecuteActivityInput) -> Any:
         """Run the step; what fails because its worker is broken costs the video no attempt."""

@@ -19,7 +19,6 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.chores.ending import ending_of
 from activities.chores.knowing import KnownWorkflow, PendingStep
 from contracts.end_steps import FailJob, Finalize, Publish
-from contracts.errors import TakenBack
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.states import StepOutcome
 from contracts.steps import StepFailure, StepProgress, StepRequest, TranscodeRequest
@@ -172,8 +171,6 @@ class HistoryReader:
         known = isinstance(first, dict) and first.keys() >= {"code", "kind", "sentence"}
         said = StepFailure.model_validate(first) if known else None
         code = said.code if said else error.type
-        if code == TakenBack.code:  # the same, after tries that had failed
-            return StepEnd(StepOutcome.PARTIAL)
         outcome = StepOutcome.PARTIAL if code in LATER_CODES else StepOutcome.FAILED
         sentence = said.sentence if said else error.message
         return StepEnd(outcome, code, sentence, said.detail if said else None, will_retry)

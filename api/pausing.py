@@ -1,6 +1,7 @@
 """Pause a job, and tell it what only Temporal knows: how often each of its unfinished steps has failed.
 
-A step that waits for its next attempt is taken back without that number, and would be given all its tries anew.
+A step that is taken back, running or waiting for its next attempt, ends without that number, and would be given all
+its tries anew.
 """
 
 from datetime import timedelta

@@ -188,13 +188,6 @@ class Drained(VlogError):
     kind = FailureKind.LATER
 
 
-class TakenBack(VlogError):
-    """A pause or a cancel stopped it after tries that had failed: Temporal's own word for that cannot count them."""
-
-    code = "TAKEN_BACK"
-    kind = FailureKind.LATER
-
-
 class WorkerBroken(VlogError):
     """It is not the video: this worker fails at a video of its own. It sets itself aside, and another one goes on."""
 

@@ -100,8 +100,8 @@ class MissingRendition(Message):
 class PauseJob(Message):
     """Ask that nothing of a job runs until it is resumed."""
 
-    # Attempts of unfinished steps that had failed when it was asked, by Temporal's names for them. A step that waits
-    # for its next attempt is taken back without a word of how many it has used; the asker can see it.
+    # Attempts of unfinished steps that had failed when it was asked, by Temporal's names for them: what is cancelled
+    # says no word of how many it has used. The asker can see it.
     failed: dict[str, int] = Field(default_factory=dict)
 
 

@@ -11,7 +11,6 @@ import time
 
 from sqlalchemy.exc import StatementError
 
-from contracts.errors import TakenBack
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.queues import share_of
 from contracts.states import StepOutcome, WorkerStatus
@@ -97,8 +96,6 @@ class StepRecorder:
         """Remember how an attempt ended; nothing that comes after changes it."""
         entry = self._entry(claim)
         if entry.end is None:
-            if code == TakenBack.code:  # a pause or a cancel: which of the two only the job's end can tell
-                outcome, code, sentence = StepOutcome.PARTIAL, None, None
             if outcome is StepOutcome.FAILED and code in LATER_CODES:
                 outcome = StepOutcome.PARTIAL  # busy is not broken: it costs no attempt
             entry.beat_at = time.monotonic()

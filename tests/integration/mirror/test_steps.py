@@ -319,19 +319,3 @@ async def test_a_worker_that_lacks_the_ffmpeg_costs_no_try_and_breaks_no_quality
     statuses = await rows_of(database, "SELECT status FROM quality_progress WHERE quality <> '1080p'")
     assert {each["status"] for each in statuses} == {"in_progress"}
     assert "job.retry_later" in await event_names(database, video)
-
-
-async def test_what_a_pause_takes_back_after_a_failure_goes_on_counting_and_is_no_failure(database: Database) -> None:
-    video = await planned(database)
-    await register(database)
-    recorder = StepRecorder(database, WORKER)
-    first, second = (claim(video, StepName.TRANSCODE, attempt=attempt) for attempt in (1, 2))
-    recorder.ended(first, FAILED, code="ENCODER_CRASHED", sentence="It broke.", will_retry=True)
-    recorder.ended(second, FAILED, code="TAKEN_BACK", sentence="Its job has taken it back.")
-    recorder.started(claim(video, StepName.TRANSCODE, generation=1, tries_before=1))
-    await recorder.close()
-    steps = await rows_of(database, "SELECT outcome, error_code, tries FROM job_steps ORDER BY generation, attempt")
-    told = [("failed", "ENCODER_CRASHED", 1), ("partial", None, 2), ("running", None, 2)]
-    assert [tuple(step.values()) for step in steps] == told
-    assert (await job_row(database, video))["attempt_number"] == 2
-    assert {"step.retrying", "step.handed_back"} <= set(await event_names(database, video))
