@@ -68,8 +68,7 @@ HELD = (
     "cancelled in a pause",
     "cancelled lists",
     "cancelled beside a broken disk",
-    paused_stories.RUNNING,
-    paused_stories.CANCELLED_RUNNING,
+    *paused_stories.SECOND_RUNS,
     *gpu_stories.HELD,
 )
 

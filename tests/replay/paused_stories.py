@@ -17,6 +17,7 @@ STORIES = (RUNNING, WAITING, LISTS)
 CANCELLED_RUNNING = "cancelled on its second try"
 CANCELLED_WAITING = "cancelled before its second try"
 CANCELLED = (CANCELLED_RUNNING, CANCELLED_WAITING)
+SECOND_RUNS = (RUNNING, CANCELLED_RUNNING)
 
 LONG_AFTER = timedelta(minutes=5)
 
@@ -30,6 +31,6 @@ def wear_out(story: str, request: TranscodeSpan) -> None:
     """Fail each generation's first try; before the pause the second one comes at once, or not for long."""
     if not is_told(story, request) or activity.info().attempt > 1:
         return
-    if story in (RUNNING, CANCELLED_RUNNING) or request.generation:
+    if story in SECOND_RUNS or request.generation:
         raise RuntimeError("it never works")
     raise ApplicationError("It never works.", type="INTERNAL_TRANSIENT", next_retry_delay=LONG_AFTER)
