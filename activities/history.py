@@ -160,8 +160,8 @@ class HistoryReader:
                 return await self._failure(event.activity_task_failed_event_attributes.failure), ()
             case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
                 return StepEnd(StepOutcome.LOST), ()
-            case _:
-                return StepEnd(StepOutcome.CANCELLED), ()
+            case _:  # a pause or a cancel: which of the two only the job's end tells
+                return StepEnd(StepOutcome.PARTIAL), ()
 
     async def _failure(self, failure: Failure, *, will_retry: bool = False) -> StepEnd:
         error = await self._client.data_converter.decode_failure(failure)

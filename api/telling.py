@@ -22,6 +22,7 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from api.moving import prioritize
+from api.pausing import pause
 from mirror import reads_commands, writes_commands
 from mirror.commands import Wish
 from mirror.sessions import Database
@@ -103,9 +104,10 @@ class Teller:
                     # Temporal takes a cancel of what has long ended without a word.
                     found = await handle.describe(rpc_timeout=limit)
                     return Told.HEARD if found.status is WorkflowExecutionStatus.RUNNING else Told.GONE
-                if Command.PAUSE in wish.untold:
-                    update = TranscodeVideo.pause if wish.paused else TranscodeVideo.resume
-                    await handle.execute_update(update, id=f"pause-{wish.at}", rpc_timeout=limit)
+                if Command.PAUSE in wish.untold and wish.paused:
+                    await pause(self._temporal, handle, named=f"pause-{wish.at}", within=limit)
+                elif Command.PAUSE in wish.untold:
+                    await handle.execute_update(TranscodeVideo.resume, id=f"pause-{wish.at}", rpc_timeout=limit)
                 if Command.PRIORITY in wish.untold:
                     await prioritize(self._temporal, handle, wish.tier, named=f"priority-{wish.at}", within=limit)
         except WorkflowUpdateFailedError:

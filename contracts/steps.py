@@ -97,6 +97,14 @@ class MissingRendition(Message):
     sentence: str
 
 
+class PauseJob(Message):
+    """Ask that nothing of a job runs until it is resumed."""
+
+    # Attempts of unfinished steps that had failed when it was asked, by Temporal's names for them: what is cancelled
+    # says no word of how many it has used. The asker can see it.
+    failed: dict[str, int] = Field(default_factory=dict)
+
+
 class SetPriority(Message):
     """Ask that what is scheduled from now on waits with another tier; what is queued is moved by the asker."""
 
@@ -253,9 +261,14 @@ class TranscodeSpan(StepRequest):
         return self.span
 
 
+def work_in(step_key: str) -> tuple[str, ...]:
+    """Read out of a step's key which pieces it makes, as its request names them."""
+    return tuple(step_key.rpartition(":")[2].split(",")) if step_key.startswith("transcode:") else (step_key,)
+
+
 def generation_in(step_key: str, quality: str) -> int:
     """Read out of a transcode step's key which generation of a quality it makes."""
-    for name in step_key.rpartition(":")[2].split(","):
+    for name in work_in(step_key):
         made, _, generation = name.partition(".")
         if made == quality and generation.isdecimal():
             return int(generation)
@@ -285,7 +298,9 @@ class EncodedList(Message):
 
     missing: tuple[MissingRendition, ...] = ()
     descends: MissingRendition | None = None  # a GPU's list: what it could not do, and why
-    next_generation: int = 0  # of a list that ran in a workflow of its own: its steps have used all below
+    # Of a list that ran in a workflow of its own: its steps have used all generations below, and these tries.
+    next_generation: int = 0
+    tried: tuple[Tried, ...] = ()
 
 
 class TranscodedSpan(Message):

@@ -12,6 +12,7 @@ from contracts.ids import JobId, VideoId
 from contracts.states import JobState, Tier, VideoStatus
 from contracts.steps import TranscodeRequest
 from mirror.cursors import BadCursor, cursor_of, id_of, is_id
+from mirror.reads_steps import tried_by
 from mirror.reads_tracks import tracks_of
 from mirror.reads_workers import has_work_left, is_there
 from mirror.sessions import AnySession
@@ -197,8 +198,10 @@ async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100
         .limit(limit)
     )
     return [
-        request_of(video, job, plan, first_generation=0 if last is None else last + 1)
-        for video, job, plan, last in await s.execute(query)
+        request_of(video, job, plan)
+        if last is None
+        else request_of(video, job, plan, first_generation=last + 1, tried=await tried_by(s, job.id))
+        for video, job, plan, last in (await s.execute(query)).all()
     ]
 
 

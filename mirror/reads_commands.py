@@ -1,6 +1,6 @@
 """Wishes that Temporal has not heard yet."""
 
-from sqlalchemy import or_, select
+from sqlalchemy import func, or_, select
 
 from contracts.ids import JobId, VideoId
 from mirror.commands import Wish, wish_of
@@ -16,12 +16,15 @@ async def wish(s: AnySession, job_id: JobId) -> Wish | None:
 
 
 async def untold_wishes(s: AnySession, limit: int) -> list[Wish]:
-    """List the wishes to tell, oldest first. A job that was never started has nobody to tell, unless to cancel it."""
+    """List wishes to tell. A job that was never started has nobody to tell, unless to cancel it.
+
+    In any order: those that nobody can hear, since their workflow fails, must not hold up the others.
+    """
     query = (
         select(Job)
         .where(Job.command_at.is_not(None))
         .where(or_(Job.workflow_started_at.is_not(None), Job.cancel_requested_at.is_not(None)))
-        .order_by(Job.command_at)
+        .order_by(func.random())
         .limit(limit)
     )
     return [wish_of(job, ended=has_ended(job)) for job in (await s.execute(query)).scalars()]

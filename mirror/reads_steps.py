@@ -10,7 +10,9 @@ from sqlalchemy import ARRAY, Integer, Subquery, Text, and_, cast, column, func,
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from contracts.ids import JobId
-from contracts.states import StepName, StepOutcome
+from contracts.media import Span
+from contracts.states import UNTIL_DONE, StepName, StepOutcome
+from contracts.steps import Tried, work_in
 from mirror.deriving import Done, DoneQuality
 from mirror.sessions import AnySession
 from mirror.tables import JobStep
@@ -29,6 +31,24 @@ async def open_steps(s: AnySession, job_id: JobId | int, *, but: str) -> list[Jo
     newest = _newest(job_id, but)
     query = select(JobStep).where(JobStep.id.in_(select(newest.c.id).where(~newest.c.is_done)))
     return list((await s.execute(query)).scalars())
+
+
+async def tried_by(s: AnySession, job_id: JobId | int) -> tuple[Tried, ...]:
+    """Tell what a job's unfinished steps have used, for a run that Temporal begins without knowing of any before.
+
+    Only numbers: rows may be missing, and nothing is given up because of what they say.
+    """
+    found: dict[tuple[str, Span | None], Tried] = {}
+    for step in sorted(await open_steps(s, job_id, but=""), key=lambda step: step.started_at):
+        # What was handed back, or runs, has used no try; nor has what ended with the Temporal that forgot it.
+        used = step.tries - (step.outcome not in (StepOutcome.FAILED, StepOutcome.LOST))
+        if used and step.step not in UNTIL_DONE and step.outcome is not StepOutcome.COMPLETED:
+            span = None
+            if step.first_segment is not None and step.segments is not None:
+                span = Span(first_segment=step.first_segment, segments=step.segments)
+            # Of a list that was split the pieces have the later word.
+            found |= {(work, span): Tried(work=work, span=span, used=used) for work in work_in(step.step_key)}
+    return tuple(found.values())
 
 
 async def done_spans(

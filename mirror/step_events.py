@@ -1,5 +1,6 @@
 """The lines that steps add to a job's story. Each is told once, whoever tells it first."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from contracts.errors import BuildMissing, Drained, GpuBusy, ScratchFull, WorkerBroken, WorkerFull
@@ -16,7 +17,7 @@ LATER_CODES = frozenset(
 # So often a step has failed that would never give up, or was sent away by a full disk, before somebody is called. By
 # then the first has been tried for a minute, the second for most of an hour.
 STUCK_FROM_ATTEMPT = 5
-STUCK_FROM_GENERATION = 10
+STUCK_FROM_FULL = 10
 
 
 def quality_event(event: str, job_id: int, quality: str) -> Event:
@@ -73,16 +74,16 @@ def end_event(step: JobStep) -> Event:
             return _of(step, f"step.{step.outcome.value}", step.error_message)
 
 
-def stuck_events(step: JobStep) -> list[Event]:
-    """Tell, once per job and phase, that what is repeated without end needs a person."""
+def stuck_events(step: JobStep, earlier: Iterable[JobStep]) -> list[Event]:
+    """Tell, once per job and phase, that what is repeated without end needs a person.
+
+    `earlier` are the step's other attempts: drains and pauses make generations too, and need nobody.
+    """
     name = step.step.value
+    full = sum(each.error_code == ScratchFull.code for each in (*earlier, step))
     if step.step in UNTIL_DONE and step.will_retry and step.attempt >= STUCK_FROM_ATTEMPT:
         message = f"{name} failed {step.attempt} times and is tried again until it succeeds: {step.error_message}"
-    elif (
-        step.outcome is StepOutcome.PARTIAL
-        and step.error_code == ScratchFull.code
-        and step.generation >= STUCK_FROM_GENERATION
-    ):
+    elif step.outcome is StepOutcome.PARTIAL and step.error_code == ScratchFull.code and full >= STUCK_FROM_FULL:
         message = f"{name} waits until there is room, however long that takes: {step.error_message}"
     else:
         return []

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.media import TranscodePlan
 from contracts.states import JobKind, Tier, VideoStatus
-from contracts.steps import TranscodeRequest
+from contracts.steps import TranscodeRequest, Tried
 from mirror.cleaning import clean
 from mirror.events import TOPIC_PROGRESS, Event, add_event, notify
 from mirror.locking import database_now, lock_job
@@ -138,12 +138,17 @@ async def _insert_job(s: WriteSession, new: NewVideo) -> JobId:
 
 
 def request_of(
-    video: Video, job: Job, continued: dict[str, Any] | None = None, *, first_generation: int = 0
+    video: Video,
+    job: Job,
+    continued: dict[str, Any] | None = None,
+    *,
+    first_generation: int = 0,
+    tried: tuple[Tried, ...] = (),
 ) -> TranscodeRequest:
     """Rebuild the workflow's input from the rows: the same that was, or should have been, sent.
 
     `continued` is the plan of the job that this one continues. A first generation above 0 belongs to a job that
-    Temporal has forgotten: it continues itself, if it had come to a plan.
+    Temporal has forgotten: it continues itself, if it had come to a plan, and goes on counting its tries.
     """
     resumes = first_generation > 0 and job.plan is not None
     before = job.plan if resumes else continued
@@ -165,6 +170,7 @@ def request_of(
         plan=plan,
         first_generation=first_generation,
         resumes=resumes,
+        tried=tried,
         keep=tuple(job.keep),
         critical=(*(rung.quality for rung in plan.renditions), "audio") if plan and whole else (),
     )

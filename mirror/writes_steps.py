@@ -121,7 +121,7 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
     if news.end is not None and row.step is not StepName.FINALIZE:
         events.append(end_event(row))
     if news.end is not None and not has_ended(job):
-        events += stuck_events(row)
+        events += stuck_events(row, (step for step in siblings if step is not row))
     await s.flush()
     await add_events(s, events)
     await notify(s, TOPIC_PROGRESS, job.video_id)

@@ -10,8 +10,9 @@ from temporalio.common import Priority
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from contracts.message import Message
     from contracts.queues import fairness_key
-    from contracts.steps import EncodedList, EncodeList, SetPriority
+    from contracts.steps import EncodedList, EncodeList, PauseJob, SetPriority
     from workflows.encode_list import TranscodeList
     from workflows.stepping import Steps
 
@@ -30,6 +31,7 @@ class Children:
         if workflow.cancellation_reason() is not None:
             raise asyncio.CancelledError
         self._steps.pass_over(encoded.next_generation)
+        self._steps.ledger.take({rendition.folder for rendition in request.renditions}, encoded.tried)
         return encoded
 
     async def _run(self, request: EncodeList) -> EncodedList:
@@ -46,8 +48,10 @@ class Children:
         )
         self._running[child.id] = child
         # What was said while it was being started.
-        if self._steps.paused != request.paused:
-            await _tell(child, TranscodeList.pause if self._steps.paused else TranscodeList.resume)
+        if self._steps.paused and not request.paused:
+            await _tell(child, TranscodeList.pause, PauseJob())
+        if request.paused and not self._steps.paused:
+            await _tell(child, TranscodeList.resume)
         if self._steps.tier is not request.job.tier:
             await _tell(child, TranscodeList.set_priority, SetPriority(tier=self._steps.tier))
         try:
@@ -55,14 +59,14 @@ class Children:
         finally:
             del self._running[child.id]
 
-    async def tell(self, signal: Callable[..., Any], *wish: SetPriority) -> None:
+    async def tell(self, signal: Callable[..., Any], *wish: Message) -> None:
         """Pass a command on to every list that runs."""
         for child in list(self._running.values()):
             await _tell(child, signal, *wish)
 
 
 async def _tell(
-    child: workflow.ChildWorkflowHandle[TranscodeList, EncodedList], signal: Callable[..., Any], *wish: SetPriority
+    child: workflow.ChildWorkflowHandle[TranscodeList, EncodedList], signal: Callable[..., Any], *wish: Message
 ) -> None:
     with contextlib.suppress(FailureError):  # it has ended meanwhile: there is nothing left to command
         await child.signal(signal, args=wish)

@@ -11,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from contracts.errors import BuildMissing
     from contracts.media import PlannedRendition, Span
     from contracts.queues import Turn
-    from contracts.steps import EncodedList, EncodeList, MissingRendition, SetPriority, TranscodeSpan
+    from contracts.steps import EncodedList, EncodeList, MissingRendition, PauseJob, SetPriority, TranscodeSpan
     from workflows import fates, openings, options
     from workflows.reasons import ENCODER_FAULTS, reason
     from workflows.stepping import Outgrown, Steps
@@ -37,11 +37,13 @@ class TranscodeList:
             counted = {"first_generation": steps.next_generation, "tier": steps.tier, "tried": steps.ledger.tried}
             job = request.job.model_copy(update=counted)
             workflow.continue_as_new(request.model_copy(update={"job": job, "paused": steps.paused}))
-        return encoded.model_copy(update={"next_generation": steps.next_generation})
+        folders = {rendition.folder for rendition in request.renditions}
+        counted = {"next_generation": steps.next_generation, "tried": steps.ledger.of(folders)}
+        return encoded.model_copy(update=counted)
 
     @workflow.signal
-    def pause(self) -> None:
-        self._steps.pause()
+    def pause(self, asked: PauseJob) -> None:
+        self._steps.pause(asked)
 
     @workflow.signal
     def resume(self) -> None:

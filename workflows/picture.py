@@ -109,9 +109,6 @@ class Picture:
         short = len(plan.spans) < CHILD_FROM_SPANS
         encoded = await (encode_list(steps, request) if short else self._children.run(request))
         self._next |= dict.fromkeys((r.quality for r in renditions), encoded.next_generation)
-        for lost in encoded.missing:
-            if lost.code != BuildMissing.code:  # not given up yet
-                steps.ledger.give_up(next(r.folder for r in renditions if r.quality == lost.name), lost)
         if encoded.descends is None:
             return encoded.missing
         return await self._descended(encoded.descends, alone=alone, first=first)

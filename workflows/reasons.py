@@ -34,7 +34,9 @@ def reason(error: ActivityError | ChildWorkflowError) -> StepFailure:
     cause = error.cause
     if isinstance(cause, ApplicationError):
         failure = _failure_in(cause)
-        if error.retry_state is RetryState.MAXIMUM_ATTEMPTS_REACHED:
+        # Of a step that a pause took back whoever counts its tries raises this only when none is left.
+        taken_back = error.retry_state is RetryState.CANCEL_REQUESTED and failure.kind is FailureKind.RETRYABLE
+        if taken_back or error.retry_state is RetryState.MAXIMUM_ATTEMPTS_REACHED:
             return failure.model_copy(
                 update={
                     "code": RETRIES_EXHAUSTED,
@@ -60,10 +62,11 @@ def failed_step(error: ActivityError | ChildWorkflowError) -> str:
     return error.activity_id if isinstance(error, ActivityError) else ""
 
 
-def tries_in(error: ActivityError) -> int | None:
+def tries_in(error: ActivityError, failed_before: int) -> int | None:
     """Count the real tries of a step that was taken back; None when its failure stands all the same.
 
-    Temporal says "cancel requested" of all of these and repeats none, whatever the cause.
+    Temporal says "cancel requested" of all of these and repeats none, whatever the cause. `failed_before` is what was
+    known of it when it was taken back, for those that do not say.
     """
     cause = error.cause
     if isinstance(cause, ApplicationError):
@@ -71,8 +74,9 @@ def tries_in(error: ActivityError) -> int | None:
         if failure.kind is FailureKind.FATAL or failure.kind is FailureKind.DESCEND:
             return None
         return failure.attempt - (failure.kind is FailureKind.LATER)
-    # Silence is a try. A step that heard it, or had not begun, has handed back what it had.
-    return 1 if isinstance(cause, TimeoutError) and cause.type is not TimeoutType.SCHEDULE_TO_START else 0
+    # Silence is a try. A step that heard it, or waited for a worker, has handed back what it had.
+    silent = isinstance(cause, TimeoutError) and cause.type is not TimeoutType.SCHEDULE_TO_START
+    return failed_before + silent
 
 
 def _innermost(error: ActivityError | ChildWorkflowError) -> ActivityError | ChildWorkflowError:

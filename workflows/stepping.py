@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, RetryState, is_cancelled_except
 
 from contracts.errors import BuildMissing, FailureKind
 from contracts.states import Tier
-from contracts.steps import StepRequest, TranscodeRequest
+from contracts.steps import PauseJob, StepRequest, TranscodeRequest
 from workflows import options
 from workflows.patience import Patience
 from workflows.reasons import reason, tries_in
@@ -39,7 +39,7 @@ class Steps:
         self.ledger = Ledger(job.tried)
         self.lists = 0  # that run in workflows of their own: only when they have ended it is known how far they counted
         self._running: dict[str, workflow.ActivityHandle[Any]] = {}
-        self._taken_back: set[str] = set()  # by a pause; their ends are no failures
+        self._taken_back: dict[str, int] = {}  # by a pause: no failures; with the tries that had failed before it
 
     async def run(
         self,
@@ -99,16 +99,13 @@ class Steps:
                 if is_cancelled_exception(error):
                     raise
                 failure = reason(error)
+                is_later = failure.kind is FailureKind.LATER
+                tries.used += failure.attempt - is_later
+                self.ledger.note(request, tries.used, failure if failure.kind is FailureKind.FATAL else None)
                 without_build += failure.code == BuildMissing.code
-                if without_build > options.BUILD_WAITS:  # no worker seems to have it any more
+                wait_s = patience.wait_s(failure) if is_later else None
+                if wait_s is None or without_build > options.BUILD_WAITS:  # no worker seems to have it any more
                     raise
-                wait_s = patience.wait_s(failure)
-                if failure.kind is not FailureKind.LATER or wait_s is None:
-                    tries.used += failure.attempt
-                    self.ledger.note(request, tries.used, failure if failure.kind is FailureKind.FATAL else None)
-                    raise
-                tries.used += failure.attempt - 1
-                self.ledger.note(request, tries.used)
                 retry_after_s, why = wait_s, failure.sentence
             else:
                 self.ledger.finish(request)
@@ -158,21 +155,21 @@ class Steps:
         except ActivityError as error:
             if name not in self._taken_back or error.retry_state is not RetryState.CANCEL_REQUESTED:
                 raise
-            used = tries_in(error)
+            used = tries_in(error, self._taken_back[name])
             if used is None:
                 raise
             raise _TakenBack(used, error) from None
         finally:
             self._running.pop(name, None)
-            self._taken_back.discard(name)
+            self._taken_back.pop(name, None)
 
     # --- commands -----------------------------------------------------------------------------------------------
 
-    def pause(self) -> None:
+    def pause(self, asked: PauseJob) -> None:
         """Withdraw what waits and take back what runs; nothing begins until `resume`."""
         self.paused = True
         for name, handle in list(self._running.items()):
-            self._taken_back.add(name)
+            self._taken_back.setdefault(name, asked.failed.get(name, 0))
             handle.cancel()
 
     def resume(self) -> None:

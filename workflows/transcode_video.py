@@ -19,7 +19,15 @@ with workflow.unsafe.imports_passed_through():
     from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
     from contracts.states import JobKind, VideoStatus
-    from contracts.steps import EncodedAudio, MissingRendition, Probe, SetPriority, TranscodeRequest, TranscodeResult
+    from contracts.steps import (
+        EncodedAudio,
+        MissingRendition,
+        PauseJob,
+        Probe,
+        SetPriority,
+        TranscodeRequest,
+        TranscodeResult,
+    )
     from workflows import copying, ends, fates, options, sides
     from workflows.children import Children
     from workflows.encode_list import TranscodeList
@@ -28,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.reasons import failed_step, reason
     from workflows.stepping import Outgrown, Steps, uninterrupted
 
+NOTHING_SEEN = PauseJob()  # of somebody who pauses in Temporal's own page
 VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 
 
@@ -108,10 +117,10 @@ class TranscodeVideo:
         return self._status
 
     @workflow.update
-    async def pause(self) -> None:
+    async def pause(self, asked: PauseJob = NOTHING_SEEN) -> None:
         """Withdraw what is queued and take back what runs; it answers at once. Twice is once."""
-        self._steps.pause()
-        await self._children.tell(TranscodeList.pause)
+        self._steps.pause(asked)
+        await self._children.tell(TranscodeList.pause, asked)
 
     @workflow.update
     async def resume(self) -> None:
@@ -125,7 +134,7 @@ class TranscodeVideo:
         await self._children.tell(TranscodeList.set_priority, wish)
 
     @pause.validator
-    def _may_pause(self) -> None:
+    def _may_pause(self, asked: PauseJob = NOTHING_SEEN) -> None:
         self._refuse_when_over()
 
     @resume.validator

@@ -4,7 +4,7 @@ The plan cuts spans anew in each run, so a piece is a step by its key or, of a t
 of it: whoever makes some of those again goes on counting.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState
 
@@ -29,6 +29,16 @@ class Ledger:
     @property
     def tried(self) -> tuple[Tried, ...]:
         return tuple(self._tried.values())
+
+    def of(self, work: Collection[str]) -> tuple[Tried, ...]:
+        """Tell what some pieces have used."""
+        return tuple(each for each in self._tried.values() if each.work in work)
+
+    def take(self, work: Collection[str], tried: Sequence[Tried]) -> None:
+        """Note what somebody else, to whom they were given, has counted of some pieces."""
+        self._tried = {key: each for key, each in self._tried.items() if each.work not in work}
+        for each in tried:
+            self._put(each)
 
     def used_by(self, request: StepRequest) -> int:
         """Count the tries of a step's pieces: the one that has had most counts."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from temporalio import workflow
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError, CancelledError
 
 from contracts.end_steps import FailJob, Finalize
@@ -64,6 +64,31 @@ async def test_a_full_disk_is_waited_for_without_end_and_without_an_endless_hist
         later = steps.calls[steps.calls.index("resume") :]
         assert later[1] == "plan" and "remux" not in later and later[-1].startswith("drop")
         assert {span.source_key for span in steps.spans} == {"remuxed/1-1.mkv"}
+
+
+async def test_commands_reach_a_list_that_has_gone_on_in_a_new_run() -> None:
+    """A pause that it did not hear would be none; a resume that it did not hear would be its end."""
+    async with outgrowing(outgrown_stories.LISTS) as (client, steps, handle):
+
+        async def has_gone_on() -> bool:
+            return [*steps.runs.values()].count(f"{handle.id}-360p") > 1
+
+        await eventually(has_gone_on, within=60)
+        await handle.execute_update(TranscodeVideo.pause)
+        child = client.get_workflow_handle(f"{handle.id}-360p")
+
+        async def is_still() -> bool:
+            described = await child.describe()
+            return (
+                described.status is WorkflowExecutionStatus.RUNNING and not described.raw_description.pending_activities
+            )
+
+        await eventually(is_still, within=20)
+        asked = len(steps.spans)
+        await asyncio.sleep(0.5)  # ten times as long as it would wait before it asks again
+        assert len(steps.spans) == asked, "it is paused"
+        await handle.execute_update(TranscodeVideo.resume)
+        assert await end_of(handle) == "ready"
 
 
 async def test_tries_count_over_runs_however_the_plan_cuts_the_work_anew() -> None:

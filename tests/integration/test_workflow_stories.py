@@ -10,6 +10,7 @@ from contracts.end_steps import FailJob, Finalize
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans
+from tests.replay import paused_stories
 from tests.replay.fake_plans import PLAN
 from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import COMMANDS, telling
@@ -142,8 +143,9 @@ async def test_work_whose_ffmpeg_is_gone_moves_to_another_and_costs_no_try() -> 
 async def test_a_long_list_that_moves_after_other_waits_goes_on_counting() -> None:
     steps, status = await told("moved lists")
     assert status == "ready"
-    first = [s.generation for s in steps.spans if s.step_qualities == ("360p",) and s.span.first_segment == 0]
-    assert first == [0, 1, 2, 3, 4, 5]  # drained twice, three times without the ffmpeg, made
+    first = [s for s in steps.spans if s.step_qualities == ("360p",) and s.span.first_segment == 0]
+    # Failed once and then drained, drained, three times without the ffmpeg, made: by the list that was asked again.
+    assert [(s.generation, s.tries_before) for s in first] == [(0, 0), (0, 0), *((n, 1) for n in (1, 2, 3, 4, 5))]
     assert steps.numbers_are_used_once()
 
 
@@ -233,8 +235,10 @@ async def test_a_quality_and_a_sound_track_that_fail_do_not_stop_the_others() ->
     assert [s.step_qualities for s in steps.spans].count(("720p",)) == 1
 
 
-async def test_a_cancel_stops_the_encoders_removes_what_was_made_and_is_written_last() -> None:
-    steps, end = await told("cancelled while encoding")
+@pytest.mark.parametrize("story", ["cancelled while encoding", *paused_stories.CANCELLED])
+async def test_a_cancel_stops_the_encoders_removes_what_was_made_and_is_written_last(story: str) -> None:
+    """At the first try, at the second, and while it waits for that one."""
+    steps, end = await told(story)
     assert end == "cancelled"
     assert steps.calls[-2:] == ["remove", "fail"] and "verify" not in steps.calls
     assert isinstance(steps.ended, FailJob) and steps.ended.code == "CANCELLED"
@@ -257,6 +261,15 @@ async def test_a_pause_takes_steps_back_and_they_go_on_without_a_try_lost() -> N
     assert status == "ready"
     tried = [(s.generation, s.tries_before) for s in steps.spans]
     assert tried == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("story", paused_stories.STORIES)
+async def test_a_pause_gives_no_try_back_that_had_failed_before_it(story: str) -> None:
+    """Two are allowed: one failed before the pause, while the second ran or waited, and one after it."""
+    steps, code = await told(story)
+    assert code == "RETRIES_EXHAUSTED"
+    tried = [(s.generation, s.tries_before) for s in steps.spans if paused_stories.is_told(story, s)]
+    assert tried == [*([(0, 0)] if story == paused_stories.RUNNING else []), (0, 0), (1, 1)]
 
 
 async def test_a_pause_that_comes_with_the_last_answer_holds_the_publishing_until_the_resume() -> None:

@@ -13,7 +13,7 @@ from contracts.media import (
     VideoFacts,
 )
 from contracts.states import Codec
-from tests.replay import outgrown_stories
+from tests.replay import outgrown_stories, paused_stories
 
 FACTS = SourceFacts(
     format_name="mov,mp4",
@@ -83,6 +83,7 @@ PLANS = {
     "gone": GONE,
     "partial": TWO_TRACKS,
     "paused lists": LONG,
+    paused_stories.LISTS: LONG,
     "cancelled lists": LONG,
     "lists": LONG,
     "moved lists": HALF_GONE,

@@ -5,6 +5,7 @@ import contextlib
 from typing import Any
 
 from temporalio import activity
+from temporalio.client import Client
 
 from contracts.end_steps import (
     BrokenRendition,
@@ -55,7 +56,7 @@ from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media.continuing import continued
 from media.pinning import pin_anew
 from media.routing import descended, routed
-from tests.replay import gpu_stories, outgrown_stories
+from tests.replay import gpu_stories, outgrown_stories, paused_stories
 from tests.replay.fake_plans import FACTS, LONG, PLAN, PLANS
 from tests.support.media_facts import toolbox
 
@@ -67,6 +68,7 @@ HELD = (
     "cancelled in a pause",
     "cancelled lists",
     "cancelled beside a broken disk",
+    *paused_stories.SECOND_RUNS,
     *gpu_stories.HELD,
 )
 
@@ -106,6 +108,7 @@ class FakeSteps:
 
     def __init__(self, story: str = "success") -> None:
         self.story = story
+        self.temporal: Client | None = None  # that it is told on
         self.calls: list[str] = []
         self.planning = asyncio.Event()
         self.encoding = asyncio.Event()
@@ -120,6 +123,7 @@ class FakeSteps:
         self.held = self.sent_away = 0
         self.let_go = False  # of the steps that a story holds
         self.spans: list[TranscodeSpan] = []
+        self.attempts: list[int] = []  # at them
         self.verified: list[VerifyRenditions] = []
         self.planned = PLANS.get(story, PLAN)
         self.gpus: tuple[IdleGpu, ...] = ()  # idle when the plan is made
@@ -205,6 +209,7 @@ class FakeSteps:
         self.calls.append(f"transcode~{request.generation}")
         self.priorities.append(activity.info().priority.priority_key)
         self.spans.append(request)
+        self.attempts.append(activity.info().attempt)
         self._note_run()
         self.queues.append(activity.info().task_queue)
         await gpu_stories.happen(self.story, request, lambda: self.ended is not None)
@@ -221,6 +226,7 @@ class FakeSteps:
         if self.story == "moved lists" and request.step_qualities == ("360p",) and request.span.first_segment == 0:
             self._drain_and_lack(request.generation)
         outgrown_stories.wear_out(self.story, request, self.calls.count("plan"))
+        paused_stories.wear_out(self.story, request)
         self._find_room(request)
         if outgrown_stories.stops_slowly(self.story, request, self.calls.count("plan")):
             await self._stop_slowly()
@@ -242,7 +248,9 @@ class FakeSteps:
         return TranscodedSpan(segments=request.span.segments)
 
     def _drain_and_lack(self, generation: int) -> None:
-        """Come to workers that stop, then to as many without the ffmpeg as make it move; all others have it."""
+        """Fail once, come to workers that stop, then to as many without the ffmpeg as make it move; all others do."""
+        if generation == 0 and activity.info().attempt == 1:
+            raise RuntimeError("once")
         if generation < 2:
             raise Drained("The worker was stopped.")
         if self.calls.count("plan:again") == 0:
@@ -327,8 +335,8 @@ class FakeSteps:
 
     def numbers_are_used_once(self) -> bool:
         """Tell whether no attempt would be taken for another, older one by the mirror."""
-        tried = [(span.step_key, span.generation) for span in self.spans]
-        return len(tried) == len(set(tried))
+        tried = {(span.step_key, span.generation, n) for span, n in zip(self.spans, self.attempts, strict=True)}
+        return len(tried) == len(self.spans)
 
     def by_queue(self) -> dict[str, list[Any]]:
         return {

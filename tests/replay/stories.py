@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import temporalio.worker.workflow_sandbox as sandbox
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, PendingActivityState
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributeKey
@@ -16,14 +16,15 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
+from api.pausing import pause
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
 from contracts.queues import SEARCH_OWNER, SEARCH_TIER, SEARCH_VIDEO_ID, SEARCH_VIDEO_STATUS, TaskQueue
 from contracts.states import JobKind, Tier
-from contracts.steps import SetPriority, TranscodeRequest, TranscodeResult
+from contracts.steps import PauseJob, SetPriority, TranscodeRequest, TranscodeResult
 from runtime.locate import temporal_binary
 from runtime.payloads import data_converter
 from runtime.temporal_server import DYNAMIC_CONFIG
-from tests.replay import gpu_stories, outgrown_stories
+from tests.replay import gpu_stories, outgrown_stories, paused_stories
 from tests.replay.fake_plans import LONG, PLAN
 from tests.replay.fake_steps import FakeSteps
 from workflows.encode_list import TranscodeList
@@ -74,16 +75,50 @@ async def _cancel_encoders(handle: Handle, steps: FakeSteps) -> None:
 
 async def _pause_and_resume(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
-    await handle.execute_update(TranscodeVideo.pause)
-    await handle.execute_update(TranscodeVideo.pause)  # twice is once
+    await handle.execute_update(TranscodeVideo.pause, PauseJob())
+    await handle.execute_update(TranscodeVideo.pause, PauseJob())  # twice is once
     await handle.execute_update(TranscodeVideo.set_priority, SetPriority(tier=Tier.VIRAL))
     steps.let_go = True
     await handle.execute_update(TranscodeVideo.resume)
 
 
+async def _pause_after_a_failure(handle: Handle, steps: FakeSteps) -> None:
+    """Pause as the API does: it can see what failed."""
+    await _second_try(handle, steps)
+    assert steps.temporal is not None
+    await pause(steps.temporal, handle, named="pause", within=timedelta(seconds=10))
+    steps.let_go = True
+    await handle.execute_update(TranscodeVideo.resume)
+
+
+async def _cancel_after_a_failure(handle: Handle, steps: FakeSteps) -> None:
+    await _second_try(handle, steps)
+    await handle.cancel()
+
+
+async def _second_try(handle: Handle, steps: FakeSteps) -> None:
+    """Wait until the first has failed, and the second runs or waits for its time."""
+    if steps.story in paused_stories.SECOND_RUNS:
+        await steps.encoding.wait()
+        return
+    assert steps.temporal is not None
+    while not await _waits_for_its_next_try(steps.temporal, handle.id):
+        await asyncio.sleep(0.05)
+
+
+async def _waits_for_its_next_try(client: Client, name: str) -> bool:
+    found = (await client.get_workflow_handle(name).describe()).raw_description
+    waits = any(
+        step.attempt > 1 and step.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+        for step in found.pending_activities
+    )
+    below = [await _waits_for_its_next_try(client, child.workflow_id) for child in found.pending_children]
+    return waits or any(below)
+
+
 async def _pause_the_check(handle: Handle, steps: FakeSteps) -> None:
     await steps.verifying.wait()
-    await handle.execute_update(TranscodeVideo.pause)
+    await handle.execute_update(TranscodeVideo.pause, PauseJob())
     steps.paused.set()
     while not await _has_decided_after(handle, "verify"):
         await asyncio.sleep(0.05)
@@ -129,20 +164,20 @@ async def has_heard_of_the_cancel(handle: WorkflowHandle[Any, Any]) -> bool:
 async def _pause_a_wait(handle: Handle, steps: FakeSteps) -> None:
     while EventType.EVENT_TYPE_TIMER_STARTED not in [e.event_type for e in (await handle.fetch_history()).events]:
         await asyncio.sleep(0.05)
-    await handle.execute_update(TranscodeVideo.pause)
+    await handle.execute_update(TranscodeVideo.pause, PauseJob())
     await handle.execute_update(TranscodeVideo.resume)
 
 
 async def _cancel_in_a_pause(handle: Handle, steps: FakeSteps) -> None:
     await steps.encoding.wait()
-    await handle.execute_update(TranscodeVideo.pause)
+    await handle.execute_update(TranscodeVideo.pause)  # with no word of what was seen, as by hand
     await handle.cancel()
 
 
 async def _pause_between_runs(handle: Handle, steps: FakeSteps) -> None:
     """Pause when it has been decided to go on in a new run; resume when that one has begun to do nothing."""
     await steps.stopping.wait()
-    await handle.execute_update(TranscodeVideo.pause)
+    await handle.execute_update(TranscodeVideo.pause, PauseJob())
     steps.paused.set()
     while not _goes_on_from(events := (await handle.fetch_history()).events) or not _has_decided(events):
         await asyncio.sleep(0.05)
@@ -171,6 +206,8 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "paused": _pause_and_resume,
     "paused lists": _pause_and_resume,
     "paused at the end": _pause_the_check,
+    **dict.fromkeys(paused_stories.STORIES, _pause_after_a_failure),
+    **dict.fromkeys(paused_stories.CANCELLED, _cancel_after_a_failure),
     gpu_stories.PAUSED: _pause_and_resume,
     gpu_stories.PAUSED_BUSY: _pause_a_wait,
     gpu_stories.CANCELLED: _cancel_encoders,
@@ -237,6 +274,7 @@ async def temporal_for_stories(*config: str) -> AsyncIterator[Client]:
 async def telling(client: Client, steps: FakeSteps, *, slots: int | None = None) -> AsyncIterator[Handle]:
     """Serve all queues with fake steps, `slots` of them at a time, and start the story."""
     request = REQUESTS.get(steps.story, REQUEST)
+    steps.temporal = client
     async with AsyncExitStack() as running:
         for queue, served in steps.by_queue().items():
             workflows = [TranscodeVideo, TranscodeList] if queue == TaskQueue.ORCHESTRATE else []

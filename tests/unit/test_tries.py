@@ -1,11 +1,21 @@
 """Which tries a piece of work has used, whatever run made them and however the plan bundles it now."""
 
+import pytest
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    RetryState,
+    TimeoutError,
+    TimeoutType,
+)
+
 from contracts.errors import FailureKind
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, Span
 from contracts.steps import MissingRendition, Probe, StepFailure, TranscodeSpan
 from tests.replay.fake_plans import FACTS
-from workflows.reasons import reason
+from workflows.reasons import reason, tries_in
 from workflows.tries import Ledger
 
 GRID = Grid(frame_rate=FrameRate(num=30), frames=40 * 180, segment_frames=180)
@@ -100,3 +110,63 @@ def test_a_list_that_failed_says_nothing_of_its_pieces() -> None:
     assert ledger.used_by(span(0, 4, "360p")) == 1
     ledger.note(span(0, 4, "720p"), 2, refused)
     assert ledger.lost(span(0, 4, "720p")) is not None
+
+
+def test_a_list_that_was_given_away_comes_back_with_what_it_has_used_and_nothing_else() -> None:
+    ledger, theirs = Ledger(), Ledger()
+    ledger.note(PROBE, 1)
+    ledger.note(span(0, 4, "720p"), 2)
+    ledger.note(span(0, 4, "360p"), 1)
+    for given in (PROBE, span(4, 4, "720p")):
+        theirs.note(given, 1)
+    assert [each.work for each in theirs.of({"720p"})] == ["720p"]
+    ledger.take({"720p"}, theirs.of({"720p"}))
+    assert (ledger.used_by(span(0, 4, "720p")), ledger.used_by(span(4, 4, "720p"))) == (0, 1), "it was done there"
+    assert ledger.used_by(PROBE) == ledger.used_by(span(0, 4, "360p")) == 1
+
+
+def taken_back(cause: BaseException) -> ActivityError:
+    error = ActivityError(
+        "cancelled",
+        scheduled_event_id=0,
+        started_event_id=0,
+        identity="",
+        activity_type="",
+        activity_id="",
+        retry_state=RetryState.CANCEL_REQUESTED,
+    )
+    error.__cause__ = cause
+    return error
+
+
+def failed(kind: FailureKind, attempt: int) -> ApplicationError:
+    return ApplicationError(
+        "x", StepFailure(code="X", kind=kind, sentence="x", attempt=attempt).model_dump(mode="json")
+    )
+
+
+SILENT = TimeoutError("silent", type=TimeoutType.HEARTBEAT, last_heartbeat_details=[])
+NOT_BEGUN = TimeoutError("nobody", type=TimeoutType.SCHEDULE_TO_START, last_heartbeat_details=[])
+
+
+@pytest.mark.parametrize(
+    ("cause", "failed_before", "used"),
+    [
+        (CancelledError("at its first attempt, or before it"), 0, 0),
+        (CancelledError("while it waited for its third"), 2, 2),
+        (failed(FailureKind.LATER, 3), 0, 2),
+        (failed(FailureKind.RETRYABLE, 2), 1, 2),
+        (failed(FailureKind.FATAL, 1), 0, None),
+        (failed(FailureKind.DESCEND, 1), 0, None),
+        (SILENT, 1, 2),
+        (NOT_BEGUN, 0, 0),
+    ],
+)
+def test_what_a_step_has_used_that_a_pause_took_back(
+    cause: BaseException, failed_before: int, used: int | None
+) -> None:
+    assert tries_in(taken_back(cause), failed_before) == used
+
+
+def test_a_step_whose_last_try_fails_in_a_pause_has_used_them_all() -> None:
+    assert reason(taken_back(failed(FailureKind.RETRYABLE, 3))).code == "RETRIES_EXHAUSTED"

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from contracts.ids import JobId, VideoId
+from contracts.states import StepName
 from mirror import writes
 from tests.integration.api.running import Api, serving
-from tests.integration.mirror.story import PLAN
+from tests.integration.mirror.story import PLAN, claim, encoded, planned, tell
 from tests.support.media_facts import source, track, video
 
 
@@ -113,6 +114,22 @@ async def test_progress_job_steps_and_events_of_a_fresh_video(lonely_api: Api) -
     listed = (await lonely_api.http.get("/api/jobs", params={"state": "unclaimed"})).json()
     assert [one["job_id"] for one in listed["items"]] == [created["job_id"]]
     assert (await lonely_api.http.get("/api/jobs", params={"state": "failed"})).json()["items"] == []
+
+
+async def test_a_job_counts_the_segments_of_all_its_qualities_and_its_events_come_in_pieces(lonely_api: Api) -> None:
+    made = await planned(lonely_api.database)
+    await tell(lonely_api.database, claim(made, StepName.TRANSCODE), encoded(1, 3))
+    path = f"/api/jobs/{made.job_id}"
+    job = (await lonely_api.http.get(path)).json()
+    # Two rungs of four segments each; the one that is skipped counts for nothing.
+    assert (job["progress_current"], job["progress_total"]) == (4, 8)
+    counted = {each["quality"]: (each["segments_completed"], each["segments_total"]) for each in job["qualities"]}
+    assert (counted["720p"], counted["360p"]) == ((1, 4), (3, 4))
+    every = (await lonely_api.http.get(f"{path}/events")).json()
+    assert len(every) >= 3
+    some = (await lonely_api.http.get(f"{path}/events", params={"limit": 2})).json()
+    rest = (await lonely_api.http.get(f"{path}/events", params={"after": some[-1]["event_id"]})).json()
+    assert some == every[:2] and rest == every[2:]
 
 
 STRANGE = [

@@ -135,6 +135,20 @@ async def test_a_pause_that_came_too_late_is_taken_back(quiet_api: Api) -> None:
     assert "job.pause_refused" in await events(quiet_api, made.job_id)
 
 
+async def test_wishes_that_nobody_hears_hold_up_no_other(quiet_api: Api) -> None:
+    """As many as are told at once may be of workflows that fail: whoever comes after them has a turn too."""
+    made = [await upload(quiet_api) for _ in range(3)]
+    for each in made:
+        async with quiet_api.database.write() as s:
+            await writes_commands.pause_job(s, JobId(each.job_id), None)
+    await quiet_api.change("UPDATE transcoding_jobs SET workflow_started_at = now()")
+    seen: set[int] = set()
+    for _ in range(40):
+        async with quiet_api.database.read() as s:
+            seen |= {wish.job_id for wish in await reads_commands.untold_wishes(s, 1)}
+    assert seen == {each.job_id for each in made}
+
+
 async def test_a_newer_wish_is_not_taken_for_the_one_that_was_told(quiet_api: Api) -> None:
     made = await upload(quiet_api)
     job_id = JobId(made.job_id)

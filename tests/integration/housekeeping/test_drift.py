@@ -229,16 +229,20 @@ async def test_a_forgotten_workflow_starts_again_and_its_steps_are_newer_than_al
     assert await mended(drift) == 0
 
 
-async def test_steps_of_a_forgotten_job_begin_with_the_next_generation(
+async def test_steps_of_a_forgotten_job_begin_with_the_next_generation_and_the_tries_they_have_left(
     database: Database, client: Client, drift: DriftChore, outbox: Outbox
 ) -> None:
+    """Three are allowed. One failed, the next was handed back; two are left."""
     video = await planned(database)
-    await tell(database, claim(video, StepName.TRANSCODE), end=StepOutcome.PARTIAL)
+    await tell(database, claim(video, StepName.TRANSCODE), end=StepOutcome.FAILED, will_retry=True)
+    await tell(database, claim(video, StepName.TRANSCODE, attempt=2), end=StepOutcome.PARTIAL)
+    await tell(database, claim(video, StepName.PROBE), end=StepOutcome.COMPLETED)
     await change(database, "UPDATE transcoding_jobs SET workflow_started_at = now() - interval '1 hour'")
-    async with serving(client, "success") as steps:
+    async with serving(client, "exhausted") as steps:
         assert await mended(drift) == 1
-        await client.get_workflow_handle(name_of(video)).result()
-    assert {span.generation for span in steps.spans} == {1}
+        with pytest.raises(WorkflowFailureError):
+            await client.get_workflow_handle(name_of(video)).result()
+    assert [(span.generation, span.tries_before) for span in steps.spans] == [(1, 1), (1, 1)]
 
 
 async def test_a_job_of_this_moment_is_left_to_the_request_that_makes_it(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 from temporalio import activity, workflow
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from activities.chores.scratch import ScratchChore
@@ -39,6 +39,7 @@ from tests.integration.housekeeping.test_drift import change, name_of, outbox
 from tests.integration.mirror.story import WORKER, register, rows_of, upload
 from tests.replay import outgrown_stories
 from tests.replay.fake_steps import FakeSteps
+from tests.replay.stories import COMMANDS
 from tests.support.eventually import eventually
 from workers.mirror import reader_types
 from workflows.encode_list import TranscodeList
@@ -136,6 +137,7 @@ async def working(database: Database, client: Client, store: LocalStore, story: 
                 workflows=[TranscodeVideo, TranscodeList] if queue == TaskQueue.ORCHESTRATE else [],
                 activities=activities,
                 interceptors=[RecordingInterceptor(recorder), FailureInterceptor(first_delay_s=0.05)],
+                max_heartbeat_throttle_interval=timedelta(milliseconds=50),
             )
             await running.enter_async_context(worker)
         yield steps
@@ -196,16 +198,22 @@ async def garble(database: Database, video: CreatedVideo) -> None:
 async def ended(database: Database, client: Client, outbox: Outbox, store: LocalStore, story: str) -> CreatedVideo:
     await register(database)
     video = await upload(database)
-    async with working(database, client, store, story):
+    async with working(database, client, store, story) as steps:
         await outbox.start(video.request, "My holiday")
+        handle = client.get_workflow_handle_for(TranscodeVideo.run, name_of(video))
+        if command := COMMANDS.get(story):
+            await asyncio.wait_for(command(handle, steps), 60)
         try:
-            await client.get_workflow_handle(name_of(video)).result()
-        except Exception:
-            assert story == "unreadable"
+            await handle.result()
+        except WorkflowFailureError:
+            assert story in FAILING
     return video
 
 
-@pytest.mark.parametrize("story", ["success", "unreadable", outgrown_stories.DAYS])
+FAILING = ("unreadable", "cancelled while encoding")
+
+
+@pytest.mark.parametrize("story", ["success", "drained", "paused", *FAILING, outgrown_stories.DAYS])
 async def test_a_garbled_job_that_has_ended_comes_back(
     database: Database,
     client: Client,
@@ -219,7 +227,7 @@ async def test_a_garbled_job_that_has_ended_comes_back(
     with outgrown_stories.hurried(story):
         video = await ended(database, client, outbox, store, story)
     before = await picture(database, video)
-    assert before["videos"][0]["status"] == ("failed" if story == "unreadable" else "ready")
+    assert before["videos"][0]["status"] == ("failed" if story in FAILING else "ready")
     runs = {row["generation"] for row in before["job_steps"] if row["step"] == "plan"}
     assert len(runs) == {"unreadable": 0, "success": 1}.get(story, 2)
     await garble(database, video)
