@@ -92,7 +92,7 @@ class _Watched:
                     self._master = await self._write_master(parts.store, job)
                 return self._master
             folder = video_prefix(self._slug) + path.removesuffix(PLAYLIST)
-            for planned in job.plan.renditions:
+            for planned in job.rungs:
                 folders = self._generations(job, planned)
                 if folder in folders:
                     return (await self._rung_playlist(parts.store, job, folders[folders.index(folder) :])).text()
@@ -126,7 +126,7 @@ class _Watched:
 
     async def _write_master(self, store: Store, job: GrowingJob) -> str | None:
         # The lowest first: a rung that was counted before it would look like a laggard.
-        rungs = [await self._rung(store, job, planned) for planned in reversed(job.plan.renditions)][::-1]
+        rungs = [await self._rung(store, job, planned) for planned in reversed(job.rungs)][::-1]
         tracks = [await self._track(store, job, planned) for planned in job.sounds]
         texts = await self._stored_texts(store, job)
         return growing_master(job.plan.grid, rungs, tracks, video_prefix(self._slug), texts)

@@ -116,8 +116,8 @@ def growing_master(
     """
     rungs = [rung for rung in rungs if not rung.planned.is_alternative]
     audible = [track for track in tracks if not track.is_silent]
-    lowest = rungs[-1]
-    if not _is_open(lowest) or not all(_has_sound(track) for track in audible):
+    lowest = rungs[-1] if rungs else None
+    if lowest is None or not _is_open(lowest) or not all(_has_sound(track) for track in audible):
         return None
     listed = [rung for rung in rungs if _is_open(rung) and rung.segments >= lowest.segments - 1]
     sounds = [_sound(track) for track in audible]

@@ -1,6 +1,7 @@
 """Playlists of a video that is still being encoded, over real segments that arrive one by one."""
 
 import asyncio
+import json
 import re
 import shutil
 from collections.abc import AsyncIterator
@@ -92,6 +93,27 @@ class Stage:
 
     def timeline(self, attempt: int = 1) -> Path:
         return self.api.root / timeline_key(f"{PREFIX}r1/audio_0/", JobId(self.job_id), 0, attempt)
+
+    async def tell(
+        self, step_key: str, attempt: int, outcome: str = "failed", *, generation: int = 0, will_retry: bool = False
+    ) -> None:
+        """Write what an attempt has come to."""
+        step, _, work = step_key.partition(":")
+        qualities = work.partition(":")[2].split(",") if step == "transcode" else []
+        await self.api.change(
+            "INSERT INTO job_steps (job_id, step, step_key, qualities, generation, attempt, tries, started_at,"
+            " heartbeat_at, claim_expires_at, finished_at, outcome, will_retry, percent, progress)"
+            " VALUES (:job, :step, :key, CAST(:qualities AS jsonb), :generation, :attempt, :attempt, now(),"
+            " now(), now(), now(), :outcome, :again, 0, '{}')",
+            job=self.job_id,
+            step=step,
+            key=step_key,
+            qualities=json.dumps(qualities),
+            generation=generation,
+            attempt=attempt,
+            outcome=outcome,
+            again=will_retry,
+        )
 
     async def status(self, path: str) -> int:
         return (await self.api.http.get(f"/videos/clip/{path}")).status_code
@@ -370,19 +392,29 @@ async def test_a_second_sound_that_failed_for_good_holds_nothing_back(stage: Sta
     stage.store_sound(1)
     assert await stage.status("master.m3u8") == 404, "the second sound may still come"
 
-    async def fails(attempt: int, *, will_retry: bool) -> None:
-        await stage.api.change(
-            "INSERT INTO job_steps (job_id, step, step_key, qualities, generation, attempt, tries, started_at,"
-            " heartbeat_at, claim_expires_at, finished_at, outcome, will_retry, percent, progress)"
-            " VALUES (:job, 'audio', 'audio:1', '[]', 0, :attempt, :attempt, now(), now(), now(), now(), 'failed',"
-            " :again, 0, '{}')",
-            job=stage.job_id,
-            attempt=attempt,
-            again=will_retry,
-        )
-
-    await fails(1, will_retry=True)
+    await stage.tell("audio:1", 1, will_retry=True)
     assert await stage.status("master.m3u8") == 404, "it is tried again"
-    await fails(2, will_retry=False)
+    await stage.tell("audio:1", 2)
     master = await stage.read("master.m3u8")
     assert "r1/audio_0/playlist.m3u8" in master and "r1/audio_1/" not in master
+
+
+@pytest.mark.parametrize("outcome", ["failed", "lost"])
+async def test_who_watches_a_rung_that_failed_for_good_is_sent_to_another(stage: Stage, outcome: str) -> None:
+    """Its playlist would stand still until the job has ended, and a player that waits for it with it."""
+    high, low = f"r1/240p/{PLAYLIST}", f"r1/144p/{PLAYLIST}"
+    stage.store("144p", INIT, segment_name(0))
+    stage.store("240p", INIT, segment_name(0))
+    stage.store_sound(1)
+    await stage.tell("transcode:0+3:240p,144p", 1)
+    assert await stage.rungs() == ["240p", "144p"], "the list is split: each is tried by itself"
+    await stage.tell("transcode:0+3:240p", 2, outcome, will_retry=outcome == "failed")
+    assert await stage.status(high) == 200, "it is tried again"
+    await stage.tell("transcode:0+3:240p", 3, outcome)
+    assert await stage.status(high) == 404
+    assert await stage.rungs() == ["144p"]
+    stage.store("144p", segment_name(1))
+    assert (await stage.read(low)).count("#EXTINF") == 2
+    # A job that Temporal had forgotten begins again, with all its tries.
+    await stage.tell("transcode:0+3:240p", 1, "running", generation=1)
+    assert await stage.status(high) == 200
