@@ -155,15 +155,19 @@ class _SpanWork:
 
     async def keep_finished(self, here: Path) -> None:
         """Verify and store what ffmpeg has closed since the last look."""
-        for quality, folder in self._folders.items():
-            made = here / quality
-            for index, path in await asyncio.to_thread(finished_segments, made, self._watch[quality]):
-                init = folder.init or await folder.keep_init(made / INIT)
-                await asyncio.to_thread(verify.check_video_segment, path, init, self._request.grid, index)
-                await folder.keep(index, path)
-                await asyncio.to_thread(path.unlink)  # the stored name is a link to the same bytes
-                self._watch[quality] = index + 1
-                self._next[quality] = max(self._next[quality], index + 1)
+        for quality, index, path in await asyncio.to_thread(self._finished, here):
+            folder = self._folders[quality]
+            init = folder.init or await folder.keep_init(path.with_name(INIT))
+            await asyncio.to_thread(verify.check_video_segment, path, init, self._request.grid, index)
+            await folder.keep(index, path)
+            await asyncio.to_thread(path.unlink)  # the stored name is a link to the same bytes
+            self._watch[quality] = index + 1
+            self._next[quality] = max(self._next[quality], index + 1)
+
+    def _finished(self, here: Path) -> list[tuple[str, int, Path]]:
+        """Look for all qualities at once: it is done four times a second, and mostly in vain."""
+        watched = self._watch.items()
+        return [(quality, *found) for quality, after in watched for found in finished_segments(here / quality, after)]
 
     def progress(self, speed: float) -> StepProgress:
         total = self._request.span.segments
