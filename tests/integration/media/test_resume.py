@@ -7,17 +7,19 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.failures import translate
-from activities.transcode import TranscodeSteps
 from contracts.errors import EncoderStalled
 from contracts.ids import ObjectKey
 from contracts.layout import rendition_prefix, segment_name
 from contracts.steps import StepProgress, TranscodedSpan
+from media.gpu import Gpu
 from media.planning import PlanOptions
 from media.tools import Toolbox
+from runtime.settings import Settings
 from storage.local import LocalStore
 from tests.support.clips import Clips
 from tests.support.encoding import PREFIX, Work, prepare
 from tests.support.wrapping import wrapped
+from workers.build import encoding_steps
 from workflows.reasons import ENCODER_FAULTS
 
 FOLDER = f"{PREFIX}r1/"
@@ -39,8 +41,9 @@ class Attempts:
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, attempt=self._number)
         environment.on_heartbeat = lambda *details: self.told.extend(details)
-        steps = TranscodeSteps(self._store, tools or self._work.tools, stall_s=stall_s)
-        done = await environment.run(steps.transcode_span, self._work.span().model_copy(update={"ffmpeg": ""}))
+        settings = Settings(home=self._store.root / "home", stall_seconds=stall_s)  # VLOG_STALL_SECONDS
+        transcode, *_ = encoding_steps(settings, self._store, tools or self._work.tools, Gpu())
+        done = await environment.run(transcode, self._work.span().model_copy(update={"ffmpeg": ""}))
         assert isinstance(done, TranscodedSpan)
         return done
 
