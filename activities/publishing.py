@@ -29,10 +29,13 @@ class ManifestSteps:
             # Who watched it grow before it started anew asks there for the rest.
             for earlier in earlier_prefixes(video.prefix):
                 if stored := await self._stored(earlier):
-                    await self._put(earlier + PLAYLIST, manifests.continued_playlist(video, earlier, stored))
+                    await self._put(earlier + PLAYLIST, manifests.continued_video(video, earlier, stored))
         segment_s = request.grid.segment_frames / request.grid.frame_rate.fraction
         for audio in request.renditions.audio:
             await self._put(audio.prefix + PLAYLIST, manifests.media_playlist_audio(audio, segment_s))
+            for earlier in earlier_prefixes(audio.prefix):
+                if stored := await self._stored(earlier):
+                    await self._put(earlier + PLAYLIST, manifests.continued_audio(audio, segment_s, earlier, stored))
 
     async def _stored(self, prefix: str) -> int:
         """Count a folder's segments from the start without a gap."""

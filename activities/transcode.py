@@ -85,12 +85,13 @@ class TranscodeSteps:
             self._store.local_file(request.source_key) as source,
             self._store.scratch(name) as here,
         ):
+            work.begin()
             argv = commands.transcode(tool, source, here, request, first_segment=work.first_missing, device=device)
             memory_bytes = self._limits.memory(request.video, request.renditions)
             async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=memory_bytes)) as progress:
                 async for now in progress:
                     await work.keep_finished(here)
-                    work.frames, work.speed = now.frame, now.speed
+                    work.made(now.frame, now.speed)
                     activity.heartbeat(work.progress(now.speed))
             await work.keep_finished(here)
         activity.heartbeat(work.progress(0))
@@ -110,7 +111,7 @@ class _SpanWork:
             for r in request.renditions
         }
         self._next = dict.fromkeys(self._folders, self._first)
-        self.frames = 0
+        self._frames = self._before = 0  # pictures of the encoder that runs, and of those before it
         self.speed = 0.0
 
     async def look(self) -> None:
@@ -118,10 +119,28 @@ class _SpanWork:
             present = await folder.present()
             while self._next[quality] < self._end and self._next[quality] in present:
                 self._next[quality] += 1
+        self._found = self.first_missing
+        self.begin()
+
+    def begin(self) -> None:
+        """Count for an encoder that begins at the first missing segment; the first of an attempt need not be the last.
+
+        Everything from the common start on is encoded again for the qualities that were ahead; what they have stored
+        already wins, so their counters stay where they are.
+        """
+        grid = self._request.grid
+        self._before, self._frames = self.frames, 0
         self._made_from = self.first_missing
-        # Everything from the common start on is encoded again for the qualities that were ahead; what they
-        # have stored already wins, so their counters stay where they are.
+        self._wanted = min(self._end * grid.segment_frames, grid.frames) - self._made_from * grid.segment_frames
         self._watch = dict.fromkeys(self._folders, self.first_missing)
+
+    def made(self, frames: int, speed: float) -> None:
+        self._frames, self.speed = frames, speed
+
+    @property
+    def frames(self) -> int:
+        """Count the pictures of this attempt."""
+        return self._before + self._frames
 
     @property
     def first_missing(self) -> int:
@@ -136,21 +155,24 @@ class _SpanWork:
 
     async def keep_finished(self, here: Path) -> None:
         """Verify and store what ffmpeg has closed since the last look."""
-        for quality, folder in self._folders.items():
-            made = here / quality
-            for index, path in await asyncio.to_thread(finished_segments, made, self._watch[quality]):
-                init = folder.init or await folder.keep_init(made / INIT)
-                await asyncio.to_thread(verify.check_video_segment, path, init, self._request.grid, index)
-                await folder.keep(index, path)
-                await asyncio.to_thread(path.unlink)  # the stored name is a link to the same bytes
-                self._watch[quality] = index + 1
-                self._next[quality] = max(self._next[quality], index + 1)
+        for quality, index, path in await asyncio.to_thread(self._finished, here):
+            folder = self._folders[quality]
+            init = folder.init or await folder.keep_init(path.with_name(INIT))
+            await asyncio.to_thread(verify.check_video_segment, path, init, self._request.grid, index)
+            await folder.keep(index, path)
+            await asyncio.to_thread(path.unlink)  # the stored name is a link to the same bytes
+            self._watch[quality] = index + 1
+            self._next[quality] = max(self._next[quality], index + 1)
+
+    def _finished(self, here: Path) -> list[tuple[str, int, Path]]:
+        """Look for all qualities at once: it is done four times a second, and mostly in vain."""
+        watched = self._watch.items()
+        return [(quality, *found) for quality, after in watched for found in finished_segments(here / quality, after)]
 
     def progress(self, speed: float) -> StepProgress:
         total = self._request.span.segments
-        grid = self._request.grid
-        frames = sum(grid.frames_in(s) for s in range(self._made_from, self._end)) or 1
-        share = (self._made_from - self._first + min(1.0, self.frames / frames) * (self._end - self._made_from)) / total
+        made = min(1.0, self._frames / max(1, self._wanted))
+        share = (self._made_from - self._first + made * (self._end - self._made_from)) / total
         return StepProgress(
             percent=round(100 * share, 1),
             frames=self.frames,
@@ -167,4 +189,4 @@ class _SpanWork:
         )
 
     def result(self) -> TranscodedSpan:
-        return TranscodedSpan(segments=self._end - self._made_from, encoded_frames=self.frames)
+        return TranscodedSpan(segments=self._end - self._found, encoded_frames=self.frames)

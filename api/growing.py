@@ -92,15 +92,14 @@ class _Watched:
                     self._master = await self._write_master(parts.store, job)
                 return self._master
             folder = video_prefix(self._slug) + path.removesuffix(PLAYLIST)
-            for planned in job.plan.renditions:
+            for planned in job.rungs:
                 folders = self._generations(job, planned)
                 if folder in folders:
                     return (await self._rung_playlist(parts.store, job, folders[folders.index(folder) :])).text()
             for track in job.plan.audio:
-                if folder == audio_prefix(self._slug, job.output, track.track, track.generation):
-                    playlist = self._tracks.setdefault(folder, TrackPlaylist(job.plan.grid))
-                    playlist.extend(await self._timeline(parts.store, folder))
-                    return playlist.text()
+                folders = self._sound_generations(job, track)
+                if folder in folders:
+                    return (await self._track_playlist(parts.store, job, folders[folders.index(folder) :])).text()
             return None
 
     async def _find_job(self, parts: Parts) -> GrowingJob | None:
@@ -126,7 +125,7 @@ class _Watched:
 
     async def _write_master(self, store: Store, job: GrowingJob) -> str | None:
         # The lowest first: a rung that was counted before it would look like a laggard.
-        rungs = [await self._rung(store, job, planned) for planned in reversed(job.plan.renditions)][::-1]
+        rungs = [await self._rung(store, job, planned) for planned in reversed(job.rungs)][::-1]
         tracks = [await self._track(store, job, planned) for planned in job.sounds]
         texts = await self._stored_texts(store, job)
         return growing_master(job.plan.grid, rungs, tracks, video_prefix(self._slug), texts)
@@ -172,11 +171,29 @@ class _Watched:
         self._counts[prefix] = count
         return count
 
+    def _sound_generations(self, job: GrowingJob, planned: PlannedAudio) -> list[str]:
+        numbers = range(planned.generation + 1)
+        return [audio_prefix(self._slug, job.output, planned.track, number) for number in numbers]
+
     async def _track(self, store: Store, job: GrowingJob, planned: PlannedAudio) -> GrowingTrack:
-        prefix = audio_prefix(self._slug, job.output, planned.track, planned.generation)
-        known = await self._timeline(store, prefix)
-        init = await self._init(store, prefix) if known and known.segments else None
-        return GrowingTrack(planned, prefix, known, init)
+        folders = self._sound_generations(job, planned)
+        newest = folders[-1]
+        known = await self._timeline(store, newest)
+        if len(folders) > 1:  # as for a rung: the old one, until the new one has caught up
+            playlist = await self._track_playlist(store, job, folders)
+            if playlist.segments > (known.segments if known else 0) + 1:
+                begun = next(folder for folder in folders if folder in self._timelines)
+                return GrowingTrack(planned, folders[0], self._timelines[begun], await self._init(store, begun))
+        init = await self._init(store, newest) if known and known.segments else None
+        return GrowingTrack(planned, newest, known, init)
+
+    async def _track_playlist(self, store: Store, job: GrowingJob, folders: list[str]) -> TrackPlaylist:
+        """Bring the playlist of a folder, and of those that follow it, to where they are now."""
+        playlist = self._tracks.setdefault(folders[0], TrackPlaylist(job.plan.grid))
+        playlist.extend(
+            [(folder_beside(folders[0], folder), await self._timeline(store, folder)) for folder in folders]
+        )
+        return playlist
 
     async def _timeline(self, store: Store, prefix: str) -> AudioTimeline | None:
         """Give the furthest that any attempt has told of a track."""

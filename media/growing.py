@@ -80,22 +80,33 @@ class RungPlaylist:
 
 
 class TrackPlaylist:
-    """A sound track's playlist, added to as its timeline grows."""
+    """A sound track's playlist under one address, added to as its timeline grows; it goes on as a rung's does."""
 
     def __init__(self, grid: Grid) -> None:
         self._longest_picture = _segment_length(grid)
         self._playlist: MediaPlaylist | None = None
+        self._generation = 0
         self._whole = False
 
-    def extend(self, timeline: AudioTimeline | None) -> None:
-        if timeline is None or not timeline.segments:
-            return
-        if self._playlist is None:
-            self._playlist = MediaPlaylist(longest_sound(self._longest_picture, timeline.timescale), event=True)
-        lengths = (length for length, count in timeline.segment_durations for _ in range(count))
-        for length in islice(lengths, self._playlist.segments, None):
-            self._playlist.add(Fraction(length, timeline.timescale))
-        self._whole = timeline.whole
+    @property
+    def segments(self) -> int:
+        return self._playlist.segments if self._playlist else 0
+
+    def extend(self, folders: Sequence[tuple[str, AudioTimeline | None]]) -> None:
+        """List what has come: generation by generation the folder, and what is told of its segments."""
+        for generation in range(self._generation, len(folders)):
+            folder, timeline = folders[generation]
+            if timeline is None or timeline.segments <= self.segments:
+                continue
+            self._generation = generation
+            if self._playlist is None:
+                self._playlist = MediaPlaylist(longest_sound(self._longest_picture, timeline.timescale), event=True)
+            # All are cut at the same samples: what begins anew is told apart by its folder alone.
+            lengths = (length for length, count in timeline.segment_durations for _ in range(count))
+            for length in islice(lengths, self.segments, None):
+                self._playlist.add(Fraction(length, timeline.timescale), folder)
+        newest = folders[-1][1]
+        self._whole = newest is not None and newest.whole
 
     def text(self) -> str | None:
         """Write it as far as it is there; None while nothing is."""
@@ -116,8 +127,8 @@ def growing_master(
     """
     rungs = [rung for rung in rungs if not rung.planned.is_alternative]
     audible = [track for track in tracks if not track.is_silent]
-    lowest = rungs[-1]
-    if not _is_open(lowest) or not all(_has_sound(track) for track in audible):
+    lowest = rungs[-1] if rungs else None
+    if lowest is None or not _is_open(lowest) or not all(_has_sound(track) for track in audible):
         return None
     listed = [rung for rung in rungs if _is_open(rung) and rung.segments >= lowest.segments - 1]
     sounds = [_sound(track) for track in audible]

@@ -29,21 +29,20 @@ _SHORT = {
 
 def media_playlist_video(rendition: VideoRendition) -> str:
     """Write one video rendition's playlist; durations are exact, from the grid."""
-    longest = Fraction(rendition.segment_frames) / rendition.frame_rate.fraction
-    lengths = (frames / rendition.frame_rate.fraction for frames in _segment_frames(rendition))
-    return media_playlist(lengths, longest)
+    return media_playlist(*_pictures(rendition))
 
 
-def continued_playlist(rendition: VideoRendition, earlier: str, stored: int) -> str:
+def continued_video(rendition: VideoRendition, earlier: str, stored: int) -> str:
     """Write what stays under the address of an earlier generation, for whoever watched it grow.
 
     The `stored` segments that it had listed stay as they were; the whole rendition goes on from there.
     """
-    playlist = MediaPlaylist(Fraction(rendition.segment_frames) / rendition.frame_rate.fraction)
-    for index, frames in enumerate(_segment_frames(rendition)):
-        folder = "" if index < stored else folder_beside(earlier, rendition.prefix)
-        playlist.add(frames / rendition.frame_rate.fraction, folder)
-    return playlist.text(whole=True)
+    return media_playlist(*_pictures(rendition), stored, folder_beside(earlier, rendition.prefix))
+
+
+def continued_audio(rendition: AudioRendition, segment_s: Fraction, earlier: str, stored: int) -> str:
+    """Write the same for sound, which is cut at the same samples by whoever makes it."""
+    return media_playlist(*_sounds(rendition, segment_s), stored, folder_beside(earlier, rendition.prefix))
 
 
 def folder_beside(here: str, there: str) -> str:
@@ -56,10 +55,19 @@ def media_playlist_audio(rendition: AudioRendition, segment_s: Fraction) -> str:
 
     `segment_s` is the picture's: the target duration follows from it, as it did while the playlist grew.
     """
-    lengths = [
-        Fraction(duration, rendition.timescale) for duration, count in rendition.segment_durations for _ in range(count)
-    ]
-    return media_playlist(lengths, longest_sound(segment_s, rendition.timescale))
+    return media_playlist(*_sounds(rendition, segment_s))
+
+
+def _pictures(rendition: VideoRendition) -> tuple[Iterable[Fraction], Fraction]:
+    """Give the lengths of its segments, and how long the longest can be."""
+    rate = rendition.frame_rate.fraction
+    return (frames / rate for frames in _segment_frames(rendition)), Fraction(rendition.segment_frames) / rate
+
+
+def _sounds(rendition: AudioRendition, segment_s: Fraction) -> tuple[Iterable[Fraction], Fraction]:
+    runs, timescale = rendition.segment_durations, rendition.timescale
+    lengths = (Fraction(duration, timescale) for duration, count in runs for _ in range(count))
+    return lengths, longest_sound(segment_s, timescale)
 
 
 def longest_sound(segment_s: Fraction, timescale: int) -> Fraction:
@@ -100,11 +108,11 @@ class MediaPlaylist:
         return "\n".join([*self._lines, *(["#EXT-X-ENDLIST"] if whole else []), ""])
 
 
-def media_playlist(lengths: Iterable[Fraction], longest: Fraction) -> str:
-    """Write a whole playlist of the segments beside it."""
+def media_playlist(lengths: Iterable[Fraction], longest: Fraction, stored: int = 0, elsewhere: str = "") -> str:
+    """Write a whole playlist of the segments beside it, or from number `stored` on of those in another folder."""
     playlist = MediaPlaylist(longest)
-    for length in lengths:
-        playlist.add(length)
+    for index, length in enumerate(lengths):
+        playlist.add(length, "" if index < stored else elsewhere)
     return playlist.text(whole=True)
 
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# Of an output that has ended ffmpeg takes the largest number there is for its time, while others still go on.
+_ENDED_S = 1e12
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -20,6 +23,7 @@ class Reports:
     def __init__(self) -> None:
         self._rest = b""
         self._block: dict[str, str] = {}
+        self._reached = (0.0, 0.0)  # time and speed, as they were last known
 
     def feed(self, chunk: bytes) -> list[Progress]:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
@@ -33,12 +37,16 @@ class Reports:
         return found
 
     def _report(self) -> Progress:
+        # Microseconds; `out_time_ms` holds microseconds too, an old mistake that ffmpeg keeps.
+        out_time_s = self._number("out_time_us") / 1e6
+        if out_time_s < _ENDED_S:  # else its speed, which follows from the time, is as wrong
+            self._reached = (out_time_s, self._number("speed"))
+        out_time_s, speed = self._reached
         return Progress(
             frame=int(self._number("frame")),
             fps=self._number("fps"),
-            speed=self._number("speed"),
-            # Microseconds; `out_time_ms` holds microseconds too, an old mistake that ffmpeg keeps.
-            out_time_s=self._number("out_time_us") / 1e6,
+            speed=speed,
+            out_time_s=out_time_s,
             ended=self._block.get("progress") == "end",
         )
 

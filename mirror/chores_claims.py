@@ -8,12 +8,12 @@ from sqlalchemy import func, select
 from contracts.states import StepOutcome
 from mirror.chores_workers import seconds
 from mirror.events import TOPIC_PROGRESS, add_events, notify
-from mirror.locking import database_now, lock_job
+from mirror.locking import lock_job
+from mirror.redrawing import look_at_video, redraw
 from mirror.sessions import AnySession, WriteSession
 from mirror.states import has_ended
 from mirror.step_events import stale_event
 from mirror.tables import Job, JobStep, unfinished
-from mirror.writes_steps import redraw
 
 # A recorder that could not write for a moment comes back within this; nobody is hurried for less.
 EXPIRED_FOR_S = 5.0
@@ -63,19 +63,19 @@ async def release_claims(s: WriteSession, job_id: int, lost: Collection[Fence]) 
     job = await lock_job(s, job_id)
     if job is None or has_ended(job):
         return 0
-    now = await database_now(s)
+    video = await look_at_video(s, job)
     attempts = list((await s.execute(select(JobStep).where(JobStep.job_id == job_id))).scalars())
     released = [
         step
         for step in attempts
         if (step.step_key, step.generation, step.attempt) in lost
         and step.outcome is StepOutcome.RUNNING
-        and step.claim_expires_at <= now
+        and step.claim_expires_at <= video.now
     ]
     for step in released:
-        step.outcome, step.finished_at = StepOutcome.LOST, now
+        step.outcome, step.finished_at = StepOutcome.LOST, video.now
     if released:
-        events = await redraw(s, job, attempts, now)
+        events = await redraw(s, job, attempts, video)
         await s.flush()
         await add_events(s, [*map(stale_event, released), *events])
         await notify(s, TOPIC_PROGRESS, job.video_id)

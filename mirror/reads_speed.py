@@ -1,4 +1,4 @@
-"""How fast workers encode: pictures made by the time they took. ffmpeg gives no figure where it writes segments."""
+"""How fast workers encode: pictures made by the time they took, fetching and seeking included."""
 
 from collections.abc import Sequence
 from typing import Any

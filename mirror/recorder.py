@@ -30,6 +30,7 @@ BACKOFF_S = (0.5, 5.0)
 CLOSE_S = 5.0
 SETTLE_S = 2.0
 LOOK_S = 0.02
+WORD_S = 5.0  # a worker of which nothing is new is said to live so often, not with every percent of every step
 TRIES_OF_BAD_NEWS = 3  # news that Postgres refuses as such would otherwise be sent for ever
 MOST_REMEMBERED = 5000
 
@@ -51,6 +52,7 @@ class StepRecorder:
         self._claim_s = claim_s  # VLOG_WORKER_CLAIM_DURATION_MINUTES, when set
         self._entries: dict[Fence, Remembered] = {}
         self._ended: dict[Fence, None] = {}  # the last that ended: a beat may still come after
+        self._told: dict[str, tuple[WorkerLoad, float]] = {}  # of each worker, and when
         self._wake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle = asyncio.Event()
@@ -188,7 +190,8 @@ class StepRecorder:
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S), self._database.write() as session:
                 worker = self._holder(entry.claim)
-                accepted = await record_step(session, news, worker, self._load(worker))
+                load = self._news_of(worker)
+                accepted = await record_step(session, news, worker, load)
         except Exception as error:
             if _is_refusal(error):
                 return self._refused(fence, entry, error)
@@ -199,6 +202,8 @@ class StepRecorder:
             entry.urgent = True  # cancelled in between: close() writes it
             raise
         self._back()
+        if load is not None:
+            self._told[worker.worker_id] = (load, time.monotonic())
         entry.refusals = 0
         entry.written_at = time.monotonic()
         entry.written_beat_at, entry.written_progress = beat_at, progress
@@ -252,6 +257,12 @@ class StepRecorder:
         worker = claim.held_by or self._worker
         assert worker is not None  # a recorder of nobody's is only given claims that say whose they are
         return worker
+
+    def _news_of(self, worker: WorkerIdentity) -> WorkerLoad | None:
+        """Say what a worker holds, if that is new or was not said for a while."""
+        load = self._load(worker)
+        told = self._told.get(worker.worker_id)
+        return None if told and told[0] == load and time.monotonic() < told[1] + WORD_S else load
 
     def _load(self, worker: WorkerIdentity) -> WorkerLoad:
         """Say what a worker holds now: busy when no slot is free, with the newest job."""

@@ -10,31 +10,20 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select, update
 
 from contracts.media import SourceFacts, TranscodePlan
-from contracts.states import AFTER_THE_END, QualityStatus, StepName, StepOutcome, VideoStatus, WorkerStatus
+from contracts.states import AFTER_THE_END, StepName, StepOutcome, WorkerStatus
 from contracts.steps import StepProgress
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim, WorkerIdentity
 from mirror.cleaning import clean, jsonable, sentence, tail
-from mirror.deriving import (
-    NOTHING_DONE,
-    Done,
-    JobPicture,
-    QualityPicture,
-    counts,
-    generations,
-    latest_attempts,
-    picture_job,
-    picture_quality,
-)
+from mirror.deriving import generations
 from mirror.events import TOPIC_PROGRESS, TOPIC_WORKERS, Event, add_events, notify
-from mirror.locking import database_now, lock_job
-from mirror.playable import is_playable
+from mirror.locking import lock_job
 from mirror.reads_steps import attempts_of, done_spans, open_steps
+from mirror.redrawing import VideoNow, announce_playable, look_at_video, redraw
 from mirror.sessions import WriteSession
 from mirror.states import has_ended
-from mirror.step_events import end_event, lost_event, playable_event, quality_event, started_event, stuck_events
-from mirror.tables import Job, JobStep, QualityProgressRow, Video, Worker
+from mirror.step_events import end_event, lost_event, started_event, stuck_events
+from mirror.tables import Job, JobStep, Worker
 from mirror.writes_media import put_facts, put_late_facts, put_plan
-from mirror.writes_publishing import published_by
 from mirror.writes_workers import take_word
 
 
@@ -65,18 +54,23 @@ class WorkerLoad:
     current_job_id: int | None
 
 
-async def record_step(s: WriteSession, news: StepNews, worker: WorkerIdentity, load: WorkerLoad) -> bool:
-    """Write what is new of a step; False when it lost to a newer attempt or to the job's end."""
+async def record_step(s: WriteSession, news: StepNews, worker: WorkerIdentity, load: WorkerLoad | None) -> bool:
+    """Write what is new of a step; False when it lost to a newer attempt or to the job's end.
+
+    Without a `load` nothing is new of the worker.
+    """
     job = await lock_job(s, news.claim.job_id)
     accepted = job is not None and await record_news(s, job, news, worker)
-    await _record_worker(s, worker, load)
+    if load is not None:
+        await _record_worker(s, worker, load)
     return accepted
 
 
 async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerIdentity) -> bool:
     """Write what is new of a step of a locked job; False when it lost."""
     claim = news.claim
-    now = await database_now(s)
+    video = await look_at_video(s, job)
+    now = video.now
     siblings = await attempts_of(s, job.id, claim.step_key)
     mine = (claim.generation, claim.attempt)
     row = next((step for step in siblings if (step.generation, step.attempt) == mine), None)
@@ -116,7 +110,7 @@ async def record_news(s: WriteSession, job: Job, news: StepNews, worker: WorkerI
         await s.flush()
         for result in news.learned:
             await (put_facts(s, job, result) if isinstance(result, SourceFacts) else put_plan(s, job, result))
-        events += await _record_job(s, job, row, now)
+        events += await _record_job(s, job, row, video)
     # How the finalize step ends is the job's own end, and that is told where it is written.
     if news.end is not None and row.step is not StepName.FINALIZE:
         events.append(end_event(row))
@@ -229,7 +223,7 @@ def _update_row(row: JobStep, news: StepNews, now: datetime) -> None:
             row.percent = 100.0
 
 
-async def _record_job(s: WriteSession, job: Job, row: JobStep, now: datetime) -> list[Event]:
+async def _record_job(s: WriteSession, job: Job, row: JobStep, video: VideoNow) -> list[Event]:
     """Let one step's news change the rows of job, qualities and video."""
     attempts = [*await open_steps(s, job.id, but=row.step_key), row]
     done = await done_spans(s, job.id, but=row.step_key, generations=generations(job.plan))
@@ -241,87 +235,9 @@ async def _record_job(s: WriteSession, job: Job, row: JobStep, now: datetime) ->
     if row.step is StepName.TRANSCODE or not transcoded:  # the record for ever names who encoded
         job.processed_by_worker_id = row.worker_id
         job.processed_by_worker_name = row.worker_name
-    job.last_checkpoint = now
-    events += await redraw(s, job, attempts, now, done)
-    return events + await _announce_playable(s, job, attempts, done, row, now)
-
-
-async def redraw(
-    s: WriteSession, job: Job, attempts: list[JobStep], now: datetime, done: Done = NOTHING_DONE
-) -> list[Event]:
-    """Derive the rows of a locked job, its qualities and its video from all its steps; `done` may be left out."""
-    current = generations(job.plan)
-    steps = latest_attempts([step for step in attempts if counts(step, current)])
-    found = await s.execute(select(QualityProgressRow).where(QualityProgressRow.job_id == job.id))
-    qualities = found.scalars().all()
-    events: list[Event] = []
-    for quality in qualities:
-        events += _apply_quality(quality, picture_quality(quality, steps, done, current.get(quality.quality, 0)), now)
-    picture = picture_job(job, steps, qualities, done)
-    job.progress_percent = picture.percent
-    job.attempt_number = picture.attempt_number
-    job.last_error = picture.last_error
-    job.current_step = picture.current_step or job.current_step
-    await _apply_claim(s, job, picture, now)
-    return events
-
-
-async def _announce_playable(
-    s: WriteSession, job: Job, steps: list[JobStep], done: Done, row: JobStep, now: datetime
-) -> list[Event]:
-    """Say once, and for good, that people can begin to watch; from then on the video is public, as at its end."""
-    if row.step not in (StepName.AUDIO, StepName.TRANSCODE) or not job.plan:
-        return []
-    known = await s.execute(select(Video.playable_at).where(Video.id == job.video_id))
-    if known.scalar_one_or_none() is not None:
-        return []
-    if not is_playable(TranscodePlan.model_validate(job.plan), steps, done):
-        return []
-    first = await s.execute(
-        update(Video)
-        .where(Video.id == job.video_id, Video.playable_at.is_(None))
-        .values(playable_at=now, published_at=published_by(now), updated_at=now)
-        .returning(Video.id)
-    )
-    return [playable_event(job.id)] if first.first() is not None else []
-
-
-def _apply_quality(quality: QualityProgressRow, picture: QualityPicture, now: datetime) -> list[Event]:
-    if picture.status is quality.status and picture.status in (QualityStatus.COMPLETED, QualityStatus.SKIPPED):
-        return []
-    events = []
-    if quality.started_at is None and picture.status is not QualityStatus.PENDING:
-        quality.started_at = now
-        events.append(quality_event("quality.started", quality.job_id, quality.quality))
-    if picture.status is QualityStatus.COMPLETED:
-        quality.completed_at = now
-        events.append(quality_event("quality.completed", quality.job_id, quality.quality))
-    quality.status = picture.status
-    quality.segments_completed = picture.segments_completed
-    quality.progress_percent = picture.percent
-    quality.error_message = picture.error_message
-    return events
-
-
-async def _apply_claim(s: WriteSession, job: Job, picture: JobPicture, now: datetime) -> None:
-    """Let the job be held by its longest-lasting step, or by nobody; the video's status goes with it."""
-    if picture.held is not None:
-        job.worker_id = picture.held.worker_id
-        job.claimed_at = picture.held.started_at
-        job.claim_expires_at = picture.held.claim_expires_at
-    elif picture.awaits_verdict:
-        return  # kept for audit if the job fails now; the next claim replaces it if it goes on
-    else:
-        job.worker_id = job.claimed_at = job.claim_expires_at = None
-    status = VideoStatus.PENDING if picture.held is None else VideoStatus.PROCESSING
-    await s.flush()
-    # A ready video stays ready throughout a retranscode; a failed one is raised only by a person's retry.
-    waiting = Video.status.in_([VideoStatus.PENDING, VideoStatus.PROCESSING])
-    await s.execute(
-        update(Video)
-        .where(Video.id == job.video_id, waiting, Video.status != status)
-        .values(status=status, updated_at=now)
-    )
+    job.last_checkpoint = video.now
+    events += await redraw(s, job, attempts, video, done)
+    return events + await announce_playable(s, job, attempts, done, row, video)
 
 
 async def _record_worker(s: WriteSession, worker: WorkerIdentity, load: WorkerLoad) -> None:

@@ -32,6 +32,11 @@ class Cost:
         return self.ffmpeg_cpu_s + self.other_cpu_s
 
     @property
+    def memory_mb(self) -> float:
+        """Add up the peaks of what works on a video; they need not have been at one moment."""
+        return self.ffmpeg_mb + self.worker_mb + self.api_mb
+
+    @property
     def other_share(self) -> float:
         return self.other_cpu_s / self.cpu_s if self.cpu_s else 0.0
 
@@ -49,6 +54,12 @@ class Round:
 
     def wall_ratio(self) -> float:
         return self.costs[Way.OURS].wall_s / self.costs[Way.ONE_BY_ONE].wall_s
+
+    def size_ratio(self) -> float:
+        return self.costs[Way.OURS].size_bytes / self.costs[Way.BY_HAND].size_bytes
+
+    def memory_ratio(self) -> float:
+        return self.costs[Way.OURS].memory_mb / self.costs[Way.BY_HAND].memory_mb
 
     def other_share(self) -> float:
         return self.costs[Way.OURS].other_share

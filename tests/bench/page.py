@@ -67,6 +67,8 @@ def ratios_table(rounds: Sequence[Round]) -> str:
     figures = (
         ("CPU a/b", Round.cpu_ratio, ".3f", 1.0, ""),
         ("wall a/c", Round.wall_ratio, ".3f", 1.0, ""),
+        ("bytes a/b", Round.size_ratio, ".3f", 1.0, ""),
+        ("peak memory a/b, of ours encoders, worker and API", Round.memory_ratio, ".2f", 1.0, ""),
         ("share of CPU that is not ffmpeg", Round.other_share, ".1f", 100.0, " %"),
     )
     rows = []

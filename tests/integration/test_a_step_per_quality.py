@@ -1,33 +1,23 @@
 """With VLOG_SHARE_DECODE=never every quality is decoded and encoded by a step of its own; the stream is the same."""
 
-import asyncio
-from contextlib import AsyncExitStack
 from pathlib import Path
 
-from activities.failures import FailureInterceptor
-from contracts.ids import workflow_id
-from contracts.queues import Pool, TaskQueue
 from media.streams import verify_stream
 from media.tools import find_tools
-from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from runtime.settings import Settings
 from storage.local import LocalStore
-from tests.integration.mirror.story import WORKER, register, rows_of, upload
-from tests.replay.stories import temporal_for_stories
+from tests.integration.mirror.story import rows_of
 from tests.support.clips import Clips
-from workers.build import Parts, build_worker
-from workers.room import Room
-from workflows.transcode_video import TranscodeVideo
+from tests.support.real_steps import transcoded
+from tests.support.shared_temporal import shared_temporal
 
-POOLS = (Pool.CPU, Pool.IO, Pool.ORCHESTRATE)
 QUALITIES = ["360p", "240p", "144p"]
 
 
 async def test_without_a_shared_decode_each_quality_has_its_own_step_and_all_fit_together(
     database: Database, tmp_path: Path
 ) -> None:
-    """The real steps and the real workflow; only the processes around them are missing."""
     tools = await find_tools()
     settings = Settings(
         home=tmp_path / "home",
@@ -38,28 +28,8 @@ async def test_without_a_shared_decode_each_quality_has_its_own_step_and_all_fit
     )
     store = LocalStore(tmp_path / "storage")
     clip = Clips(tools, tmp_path / "clips").get("land.mp4")
-    await register(database)
-    video = await upload(database, "alone")
-    await store.put_file(video.request.source_key, clip)
-    recorder = StepRecorder(database, WORKER)
-    room = Room(1 << 40, store.free_bytes)
-    parts = Parts(settings, store, database, tools, recorder, dict.fromkeys(POOLS, 2), room=room)
-    writing = asyncio.create_task(recorder.run())
-    try:
-        async with temporal_for_stories() as client, AsyncExitStack() as running:
-            for pool in POOLS:
-                worker = build_worker(client, pool, parts, FailureInterceptor())
-                assert worker is not None
-                await running.enter_async_context(worker)
-            result = await client.execute_workflow(
-                TranscodeVideo.run,
-                video.request,
-                id=workflow_id(video.video_id, video.job_id),
-                task_queue=TaskQueue.ORCHESTRATE,
-            )
-    finally:
-        await recorder.close()
-        await writing
+    async with shared_temporal() as client:
+        video, result = await transcoded(client, database, store, tools, settings, clip, "alone")
     assert (result.status, list(result.qualities)) == ("ready", QUALITIES)
 
     steps = await rows_of(

@@ -3,18 +3,19 @@
 import asyncio
 
 import pytest
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowHistory
 from temporalio.exceptions import ApplicationError, CancelledError
 
 from contracts.end_steps import FailJob, Finalize
 from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
-from media.spans import choose_lists, choose_spans
+from media.spans import choose_lists, choose_spans, choose_window
 from tests.replay import paused_stories
 from tests.replay.fake_plans import PLAN
 from tests.replay.fake_steps import FakeSteps
-from tests.replay.stories import COMMANDS, telling
+from tests.replay.stories import COMMANDS, REQUEST, telling
 from tests.support.shared_temporal import shared_temporal
+from workflows import options
 
 
 async def told(story: str) -> tuple[FakeSteps, str]:
@@ -190,10 +191,11 @@ async def test_three_hours_stay_far_below_every_history_limit() -> None:
         PlannedRendition(quality=f"{side}p", width=side * 16 // 9 // 2 * 2, height=side, video_kbps=1000)
         for side in (2160, 1440, 1080, 720, 480, 360)
     )
-    spans = choose_spans(grid, Capacity(workers=4, slots=8), 120)
-    lists = choose_lists(rungs, spans, grid, Capacity(workers=4, slots=8), share=True)
+    capacity = Capacity(workers=4, slots=8)
+    spans = choose_spans(grid, capacity, 120)
+    lists = choose_lists(rungs, spans, grid, capacity, share=True)
     steps.planned = PLAN.model_copy(
-        update={"grid": grid, "renditions": rungs, "spans": spans, "lists": lists, "window": 16}
+        update={"grid": grid, "renditions": rungs, "spans": spans, "lists": lists, "window": choose_window(capacity)}
     )
     async with shared_temporal() as client, telling(client, steps) as handle:
         assert (await handle.result()).status == "ready"
@@ -203,6 +205,25 @@ async def test_three_hours_stay_far_below_every_history_limit() -> None:
     assert len(parent.events) < 150
     assert len(child.events) < 2000
     assert sum(len(event.SerializeToString()) for event in child.events) < 1_000_000
+
+    # A step has time by its length and by the size of the file, which it may have to fetch.
+    size = REQUEST.source_size_bytes
+    assert _limits_s(parent, "thumbnail") == {options.thumbnail(size).limit_s}
+    assert _limits_s(parent, "encode_audio") == {options.audio(steps.planned, size).limit_s}
+    assert _limits_s(parent, "storyboard") == {options.storyboard(steps.planned, size).limit_s}
+    lengths = {span.segments for span in spans}
+    expected = [options.transcode(grid, rungs[-1:], length, size).limit_s for length in lengths]
+    assert sorted(_limits_s(child, "transcode_span")) == pytest.approx(sorted(expected))
+
+
+def _limits_s(history: WorkflowHistory, step: str) -> set[float]:
+    asked = [
+        event.activity_task_scheduled_event_attributes
+        for event in history.events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+    limits = (each.start_to_close_timeout.ToTimedelta() for each in asked if each.activity_type.name == step)
+    return {limit.total_seconds() for limit in limits}
 
 
 async def test_a_cancel_while_the_end_is_being_written_does_not_lose_the_end() -> None:

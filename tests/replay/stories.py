@@ -33,7 +33,12 @@ from workflows.transcode_video import TranscodeVideo
 HISTORIES = Path(__file__).parent / "histories"
 HOUSE = "housekeeping"
 REQUEST = TranscodeRequest(
-    video_id=VideoId(1), job_id=JobId(1), slug="x", source_key=ObjectKey("uploads/1.mp4"), max_attempts=2
+    video_id=VideoId(1),
+    job_id=JobId(1),
+    slug="x",
+    source_key=ObjectKey("uploads/1.mp4"),
+    source_size_bytes=50_000_000,
+    max_attempts=2,
 )
 
 # Jobs that continue another, or with other promises, by story.

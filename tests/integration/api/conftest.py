@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from api import growing
+from tests.integration.api.growing_stage import Encoded, Stage, begin, make_encoded
 from tests.integration.api.running import Api, TemporalServer, serving
 
 
@@ -26,3 +28,15 @@ async def lonely_api(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
     """An API whose Temporal is away; for tests that start nothing."""
     async with serving(database_url, tmp_path / "storage") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def encoded(tmp_path_factory: pytest.TempPathFactory) -> Encoded:
+    return make_encoded(tmp_path_factory.mktemp("encoded"))
+
+
+@pytest.fixture
+async def stage(lonely_api: Api, encoded: Encoded, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """Every look is a new one."""
+    monkeypatch.setattr(growing, "LOOK_EVERY_S", 0.0)
+    yield await begin(lonely_api, encoded)

@@ -18,7 +18,7 @@ from contracts.ids import ObjectKey
 from contracts.layout import INIT, rendition_prefix
 from contracts.media import Rung
 from contracts.states import Codec
-from contracts.steps import TranscodeSpan
+from contracts.steps import TranscodedSpan, TranscodeSpan
 from media.gpu import Gpu, UnknownEncoder, detect
 from media.planning import PlanOptions
 from media.tools import Toolbox
@@ -53,11 +53,19 @@ def routed(work: Work, encoder: str = "libx264") -> TranscodeSpan:
 
 async def encoded(work: Work, root: Path, request: TranscodeSpan, gpu: Gpu, *, stall_s: float = 30) -> Path:
     """Run the step and name the folder of its rendition."""
+    await transcoded(work, root, request, gpu, stall_s=stall_s)
+    return root / rendition_prefix("clip", "r1", request.renditions[0].quality, 0)
+
+
+async def transcoded(
+    work: Work, root: Path, request: TranscodeSpan, gpu: Gpu, *, stall_s: float = 30
+) -> TranscodedSpan:
     store = LocalStore(root)
     await store.put_file(KEY, work.source)
     steps = TranscodeSteps(store, work.tools, stall_s=stall_s, gpu=gpu)
-    await ActivityEnvironment().run(steps.transcode_span, request)
-    return root / rendition_prefix("clip", "r1", request.renditions[0].quality, 0)
+    done = await ActivityEnvironment().run(steps.transcode_span, request)
+    assert isinstance(done, TranscodedSpan)
+    return done
 
 
 def without_segments(folder: Path) -> None:
@@ -157,6 +165,15 @@ async def test_what_a_card_decodes_stays_there_and_what_it_cannot_after_all_the_
     fed = await encoded(work, tmp_path / "fed", routed(work, "h264_nvenc"), gpu)
     assert [one.samples for one in checked(work, fed)] == [one.samples for one in there]
     assert (fed / INIT).read_bytes() == (made / INIT).read_bytes()
+
+    # It decodes a second, of which a second more is made, and then no more: the CPU goes on, and both are counted.
+    midway = (
+        f"""case "$inner $*" in " "*-hwaccel*) inner=yes "$0" -t 1 "$@"; echo '{NO_SURFACES}' >&2; exit 187 ;; esac\n"""
+    )
+    tired = as_nvenc(tools.pick(), tmp_path / "tired", f"export inner\n{midway}", decodes=True)
+    gpu = Gpu((replace(found.encoders[0], tool=tired),))
+    done = await transcoded(work, tmp_path / "both", routed(work, "h264_nvenc"), gpu)
+    assert (done.segments, done.encoded_frames) == (3, 90)
 
 
 async def test_a_card_that_sets_keyframes_where_it_likes_is_not_taken(tools: Toolbox, tmp_path: Path) -> None:

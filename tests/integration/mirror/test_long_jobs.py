@@ -108,6 +108,7 @@ async def test_a_heartbeat_costs_the_same_in_a_long_film(database: Database) -> 
         assert (counts["720p"], counts["360p"]) == (last + 2, last + 3)
     short, long = costs
     assert long == short
+    assert long["statements"] <= 12, "every percent of every step costs them"
     assert long["steps"] <= 2
 
 

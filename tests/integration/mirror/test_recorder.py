@@ -19,7 +19,7 @@ from mirror.migrate import migrate
 from mirror.recorder import CLOSE_S, StepRecorder, WorkerIdentity
 from mirror.sessions import Database, WriteSession
 from mirror.writes import CreatedVideo
-from mirror.writes_steps import record_step
+from mirror.writes_steps import WorkerLoad, record_step
 from tests.integration.mirror.story import (
     PLAN,
     WORKER,
@@ -124,6 +124,37 @@ async def test_beats_are_throttled_and_still_hold_the_claim(
             await asyncio.sleep(0.03)
         await eventually(shows(database, video, progress_percent=90), within=20)
         assert len(written) - before <= 2 + 2 * (time.monotonic() - began)
+
+
+async def test_a_worker_is_written_of_when_there_is_news_of_it_and_now_and_then(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[WorkerLoad | None] = []
+
+    async def noted(*given: Any) -> bool:
+        loads.append(given[3])
+        return await record_step(*given)
+
+    monkeypatch.setattr("mirror.recorder.record_step", noted)
+    video = await planned(database)
+    await register(database)
+    transcode = claim(video, StepName.TRANSCODE)
+    holding = WorkerLoad(WorkerStatus.BUSY, video.job_id)
+    async with recording(database) as recorder:
+        recorder.started(transcode)
+        await eventually(shows(database, video, state="claimed"), within=15)
+        recorder.beat(transcode, encoded(1, 1))
+        await eventually(shows(database, video, progress_percent=22), within=15)
+        assert loads == [holding, None], "a percent says nothing of the worker"
+        monkeypatch.setattr("mirror.recorder.WORD_S", 0.0)
+        recorder.beat(transcode, encoded(2, 2))
+        await eventually(shows(database, video, progress_percent=45), within=15)
+        monkeypatch.undo()
+        monkeypatch.setattr("mirror.recorder.record_step", noted)
+        recorder.ended(transcode, StepOutcome.COMPLETED)
+    assert loads == [holding, None, holding, WorkerLoad(WorkerStatus.IDLE, None)]
+    worker = await row(database, "SELECT status, current_job_id FROM workers")
+    assert (worker["status"], worker["current_job_id"]) == ("idle", None)
 
 
 async def test_a_claim_lasts_as_long_as_the_setting_says(database: Database) -> None:

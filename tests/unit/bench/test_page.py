@@ -77,4 +77,7 @@ def test_tables_show_every_round_and_mark_the_loaded_one() -> None:
     assert rows[2] == "| 1 | a ours | 8.0 | 20.0 | 1.0 (5.0%) | 2.0 | 400 | 120 / 110 |"
     assert sum("foreign load" in row for row in rows) == 3
     assert sum("**median**" in row for row in rows) == 3
-    assert "| CPU a/b | 1.000 [1.000–1.000] | 1.000 |" in ratios_table(rounds)
+    ratios = ratios_table(rounds).splitlines()
+    assert "| CPU a/b | 1.000 [1.000–1.000] | 1.000 |" in ratios
+    assert "| bytes a/b | 2.000 [2.000–2.000] | 2.000 |" in ratios
+    assert "| peak memory a/b, of ours encoders, worker and API | 2.10 [2.10–2.10] | 2.10 |" in ratios

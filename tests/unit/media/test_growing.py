@@ -39,7 +39,7 @@ def rung_playlist(grid: Grid, *folders: tuple[str, int]) -> str | None:
 
 def track_playlist(grid: Grid, timeline: AudioTimeline | None) -> str | None:
     playlist = TrackPlaylist(grid)
-    playlist.extend(timeline)
+    playlist.extend([("", timeline)])
     return playlist.text()
 
 
@@ -115,11 +115,29 @@ def test_a_rung_that_starts_anew_goes_on_where_the_old_one_ended() -> None:
 def test_a_longer_timeline_only_adds_to_the_sound() -> None:
     growing = TrackPlaylist(GRID)
     for count in range(1, 4):
-        growing.extend(AudioTimeline(segment_durations=((288768, count),)))
+        growing.extend([("", AudioTimeline(segment_durations=((288768, count),)))])
         assert growing.text() == track_playlist(GRID, AudioTimeline(segment_durations=((288768, count),)))
-    growing.extend(AudioTimeline(segment_durations=((288768, 2),)))
+    growing.extend([("", AudioTimeline(segment_durations=((288768, 2),)))])
     text = growing.text()
     assert text is not None and text.count("#EXTINF") == 3, "what was listed stays"
+
+
+def test_a_sound_that_starts_anew_goes_on_where_the_old_one_ended() -> None:
+    def told(count: int, *, whole: bool = False) -> AudioTimeline:
+        return AudioTimeline(segment_durations=((288768, count),), whole=whole)
+
+    growing = TrackPlaylist(GRID)
+    growing.extend([("", told(2))])
+    before = growing.text()
+    assert before is not None
+    growing.extend([("", told(2)), ("../audio_0.1/", None)])
+    growing.extend([("", told(2)), ("../audio_0.1/", told(2))])
+    assert growing.text() == before, "the new one has not caught up"
+    growing.extend([("", told(2)), ("../audio_0.1/", told(3, whole=True))])
+    added = '#EXT-X-MAP:URI="../audio_0.1/init.mp4"\n#EXTINF:6.016000,\n../audio_0.1/seg_00002.m4s\n#EXT-X-ENDLIST\n'
+    assert growing.text() == before + added
+    growing.extend([("", told(9)), ("../audio_0.1/", told(3, whole=True))])
+    assert growing.text() == before + added, "never back to the one before"
 
 
 def test_a_sound_playlist_follows_its_timeline() -> None:
