@@ -95,6 +95,19 @@ async def command(service: Service, deed: str, *, other: bool = True) -> None:
     await eventually(has_heard, within=60)
 
 
+async def settled(service: Service) -> None:
+    """Wait until nothing of earlier videos waits for an encoder: their storyboards are made when they are ready."""
+
+    async def is_so() -> bool:
+        left = await service.query(
+            "SELECT 1 FROM transcoding_jobs j WHERE NOT EXISTS"
+            " (SELECT 1 FROM job_steps s WHERE s.job_id = j.id AND s.step = 'storyboard' AND s.outcome = 'completed')"
+        )
+        return not left
+
+    await eventually(is_so, within=60)
+
+
 async def audit(service: Service, worker_id: str) -> list[str]:
     rows = await service.query(
         "SELECT event FROM job_events WHERE job_id IS NULL AND actor = $1"

@@ -14,7 +14,19 @@ import pytest
 
 from media.tools import Toolbox
 from tests.e2e.conftest import make_clip
-from tests.e2e.moody import BLIND, MOODY, OTHER, Other, audit, becomes, command, encoders_of, has_beaten, row_of
+from tests.e2e.moody import (
+    BLIND,
+    MOODY,
+    OTHER,
+    Other,
+    audit,
+    becomes,
+    command,
+    encoders_of,
+    has_beaten,
+    row_of,
+    settled,
+)
 from tests.e2e.service import QUICK, ROOT, Service
 from tests.support.eventually import eventually
 from workers.quarantine import STREAK
@@ -119,6 +131,7 @@ async def test_a_worker_that_passes_its_own_tests_is_set_aside_after_five_failur
     service = gated_service
     (other.folder / "mended").touch()
     await becomes(service, "idle")
+    await settled(service)
     await command(service, "disable", other=False)
     worker_id = (await row_of(service))["worker_id"]
     before = await audit(service, worker_id)
