@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import structlog
@@ -26,20 +26,21 @@ ANSWER_S = 2.0  # a running step must be heard before its worker gives the call 
 
 @dataclass(frozen=True)
 class Caller:
-    """A worker whose key is good. It may be disabled all the same."""
+    """A worker that showed its key. It may be disabled, and the key revoked or expired, all the same."""
 
     worker_id: str
     name: str  # for people, in Temporal too; its id where it has none
     is_disabled: bool
     slots: Mapping[str, int]  # by task queue, as it told them
+    refusal: ApiError | None = None  # its key is good no more
 
     @property
     def identity(self) -> WorkerIdentity:
         return WorkerIdentity(self.worker_id, self.name, self.slots)
 
 
-async def _caller(request: Request) -> Caller:
-    """Find the worker by its key; any doubt is a 401."""
+async def _known(request: Request) -> Caller:
+    """Find the worker by its key, whatever has become of that; any doubt is a 401."""
     here = parts_of(request)
     said = [value.strip(" \t") for value in request.headers.getlist(HEADER)]
     if not said or not said[0]:
@@ -65,12 +66,13 @@ async def _caller(request: Request) -> Caller:
     if key is None:
         log.debug("worker_key_unknown", key_prefix=prefix)
         raise _invalid()
+    caller = Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
     # Only who has the whole key learns what became of it.
     if key.is_revoked:
-        raise refusal(WorkerStanding.REVOKED)
+        return replace(caller, refusal=refusal(WorkerStanding.REVOKED))
     if key.has_expired:
-        raise ApiError(401, "WORKER_KEY_EXPIRED", "This key has expired: the worker needs a new one.")
-    caller = Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
+        sentence = "This key has expired: the worker needs a new one."
+        return replace(caller, refusal=ApiError(401, "WORKER_KEY_EXPIRED", sentence))
     known.let_in(key_hash, caller)
     await _note_use(here, key.key_id, stale=key.used_long_ago)
     return caller
@@ -111,11 +113,18 @@ def _slots(told: object) -> dict[str, int]:
     return {pool.queue: slots for pool in REMOTE_POOLS if type(slots := known.get(pool.value)) is int and slots > 0}
 
 
+async def _caller(caller: Annotated[Caller, Depends(_known)]) -> Caller:
+    if caller.refusal is not None:
+        raise caller.refusal
+    return caller
+
+
 async def _welcome(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.is_disabled:
         raise refusal(WorkerStanding.DISABLED)
     return caller
 
 
+ByAnyKey = Annotated[Caller, Depends(_known)]  # also by one that is good no more
 ByKey = Annotated[Caller, Depends(_caller)]
 Welcome = Annotated[Caller, Depends(_welcome)]  # and nobody has disabled it

@@ -24,7 +24,7 @@ from api.schemas_gateway import (
     StepEnded,
 )
 from api.step_failures import as_failure
-from api.worker_auth import ByKey, Caller, Welcome
+from api.worker_auth import ByAnyKey, ByKey, Caller, Welcome
 from contracts.errors import Drained, FailureKind
 from contracts.gateway import CANCELLED, PROGRESS_EVERY_S
 from contracts.queues import Pool, TaskQueue
@@ -42,6 +42,7 @@ _TOO_LARGE = like(413, "The body is too large", "REQUEST_TOO_LARGE", "This takes
 _REFUSED = like(400, "Not now: a cancel that nobody asked for", "CLAIM_REFUSED", "Temporal does not take this of …")
 _TOO_MANY = like(429, "It asks too often at once", "TOO_MANY_CLAIMS", "This worker has 16 questions open already.")
 NOT_TAKEN_UP = "The worker never said that it has the step."
+SHUT_OUT = "The worker was shut out."
 _USUAL = BY_KEY | NOT_YOURS | _TOO_LARGE | errors(408, 421, 422, 503)
 
 
@@ -138,8 +139,11 @@ async def complete(request: Request, here: Here, caller: ByKey) -> StepEnded:
     responses=_USUAL | GONE | _REFUSED,
     openapi_extra=json_body(FailTold),
 )
-async def fail(request: Request, here: Here, caller: ByKey) -> StepEnded:
-    """Say why a step ended without a result. A disabled worker may: it is how it hands back what it has."""
+async def fail(request: Request, here: Here, caller: ByAnyKey) -> StepEnded:
+    """Say why a step ended without a result. A disabled worker may: it is how it hands back what it has.
+
+    So may one whose key was revoked or has expired: whatever it says, the step goes back to the queue at no attempt.
+    """
     told = await small_json(request, FailTold)
     held = opened(request, told.claim, caller)
     mine = held.claim_by(caller.identity)
@@ -148,9 +152,11 @@ async def fail(request: Request, here: Here, caller: ByKey) -> StepEnded:
         await gateway.cancelled(held, caller.name)
         recorder.ended(mine, StepOutcome.PARTIAL)  # a pause or a cancel: which of the two the job's end tells
         return _ended(held)
-    failure = as_failure(
-        told.code, told.error_message, detail=told.detail, retry_after_s=told.retry_after_s
-    ).model_copy(update={"attempt": held.attempt})
+    if caller.refusal is None:
+        failure = as_failure(told.code, told.error_message, detail=told.detail, retry_after_s=told.retry_after_s)
+    else:
+        failure = as_failure(Drained.code, SHUT_OUT)
+    failure = failure.model_copy(update={"attempt": held.attempt})
     await gateway.fail(held, caller.name, failure, told.retry_delay_s)
     recorder.ended(
         mine,

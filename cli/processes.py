@@ -45,6 +45,8 @@ def worker(
         raise CliError(
             "A worker of an API elsewhere needs a key.", mend="there, `vlog workers register NAME` prints one"
         )
+    if key and not settings.worker_api_url:  # it would join a service here, and nobody would ask for the key
+        raise CliError("A key is for an API elsewhere, and none is named.", mend="--api URL names it")
     become("workers", *(["--pool", ",".join(parse_pools(",".join(pool)))] if pool else []))
 
 

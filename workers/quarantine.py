@@ -111,7 +111,7 @@ class Quarantine:
         if error.kind is not FailureKind.DESCEND and not await self._works(build, TRUST_S * blames_others):
             return True
         if not blames_others:
-            await self._count(pool, error)
+            await self._count(pool, error, build)
         return False
 
     def again_in_s(self, queue: str) -> float:
@@ -143,11 +143,11 @@ class Quarantine:
         """Name whose streak a step of this queue belongs to: only encoders' count."""
         return {Pool.CPU.queue.value: self._ffmpeg, Pool.GPU.queue.value: self._device}.get(queue)
 
-    async def _count(self, pool: Pool, error: VlogError) -> None:
+    async def _count(self, pool: Pool, error: VlogError, build: str) -> None:
         bench = self._counted(pool.queue)
         if bench is None or bench.why:
             return
-        bench.streak += 1
+        bench.streak, bench.build = bench.streak + 1, build
         if bench.streak >= STREAK:
             await self._set_aside(bench, f"its last {STREAK} steps failed, at last: {error.sentence}")
 

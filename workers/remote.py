@@ -145,6 +145,8 @@ class RemoteWorker:
                 task.cancel()
             if not beating.done():
                 await self._drain()
+            elif self._running:  # its key is good for nothing but to hand back what it has, which it does just now
+                await asyncio.wait(self._running, timeout=LEAVE_S)
         finally:
             stop.cancel()
             beating.cancel()

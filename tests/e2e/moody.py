@@ -15,12 +15,22 @@ from tests.support.eventually import eventually
 OTHER = "other"
 
 # An ffmpeg that says what it is and fails at everything else, until a file `mended` lies beside it. Then, with a file
-# `paced`, it reads at half the speed its source plays at.
+# `sick`, people's videos make it crash, and of the worker's own tests it passes five, each a line of `tests`, and no
+# more; with a file `paced`, it reads at half the speed its source plays at.
 MOODY = """#!/bin/sh
 case " $* " in
 *" -version "*|*" -encoders "*|*" -decoders "*|*" -filters "*|*" -demuxers "*) exec "{ffmpeg}" "$@" ;;
 esac
 [ -e "{folder}/mended" ] || exit 1
+if [ -e "{folder}/sick" ]; then
+    case " $* " in
+    *self-test*" libx264 "*)
+        echo >>"{folder}/tests"
+        [ "$(wc -l <"{folder}/tests")" -le 5 ] || exit 1 ;;
+    *self-test*) ;;
+    *" libx264 "*|*" aac "*|*" mjpeg "*) kill -SEGV $$ ;;
+    esac
+fi
 if [ -e "{folder}/paced" ]; then
     case " $* " in *" libx264 "*)
         for word do
@@ -83,6 +93,19 @@ async def command(service: Service, deed: str, *, other: bool = True) -> None:
         return len(beats) > 2
 
     await eventually(has_heard, within=60)
+
+
+async def settled(service: Service) -> None:
+    """Wait until nothing of earlier videos waits for an encoder: their storyboards are made when they are ready."""
+
+    async def is_so() -> bool:
+        left = await service.query(
+            "SELECT 1 FROM transcoding_jobs j WHERE NOT EXISTS"
+            " (SELECT 1 FROM job_steps s WHERE s.job_id = j.id AND s.step = 'storyboard' AND s.outcome = 'completed')"
+        )
+        return not left
+
+    await eventually(is_so, within=60)
 
 
 async def audit(service: Service, worker_id: str) -> list[str]:

@@ -14,9 +14,22 @@ import pytest
 
 from media.tools import Toolbox
 from tests.e2e.conftest import make_clip
-from tests.e2e.moody import BLIND, MOODY, OTHER, Other, audit, becomes, command, encoders_of, has_beaten, row_of
+from tests.e2e.moody import (
+    BLIND,
+    MOODY,
+    OTHER,
+    Other,
+    audit,
+    becomes,
+    command,
+    encoders_of,
+    has_beaten,
+    row_of,
+    settled,
+)
 from tests.e2e.service import QUICK, ROOT, Service
 from tests.support.eventually import eventually
+from workers.quarantine import STREAK
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +42,8 @@ def gated_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]
         "VLOG_QUARANTINE_SECONDS": "1",
         # A worker that is only slow must not be taken for dead: tries are counted here.
         "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": "30",
+        # Nor must a video run out of tries on a machine so slow that one step is all five of a row of failures.
+        "VLOG_MAX_RETRY_ATTEMPTS": str(STREAK + 1),
     }
     running.start()
     try:
@@ -49,7 +64,7 @@ def other(gated_service: Service, tools: Toolbox, tmp_path_factory: pytest.TempP
     environment = gated_service.environment | {
         "VLOG_WORKER_NAME": OTHER,
         "VLOG_FFMPEG": str(folder / "ffmpeg"),
-        "VLOG_CPU_SLOTS": "2",
+        "VLOG_QUARANTINE_SECONDS": "0.1",
         "VLOG_LOG_FILES": "false",
     }
     with (folder / "log").open("ab") as log:
@@ -107,6 +122,56 @@ async def test_a_broken_worker_is_set_aside_and_every_video_ends_ready(
     await eventually(is_back, within=60)
     assert await audit(service, broken["worker_id"]) == ["worker.quarantined", "worker.released"]
     assert other.process.poll() is None
+
+
+async def test_a_worker_that_passes_its_own_tests_is_set_aside_after_five_failures_and_every_video_ends_ready(
+    gated_service: Service, other: Other, clip: Path
+) -> None:
+    """The healthy worker comes when the row of failures is whole: until then nobody takes a step out of it."""
+    service = gated_service
+    (other.folder / "mended").touch()
+    await becomes(service, "idle")
+    await settled(service)
+    await command(service, "disable", other=False)
+    worker_id = (await row_of(service))["worker_id"]
+    before = await audit(service, worker_id)
+    (other.folder / "sick").touch()
+    created = [await service.upload(clip, title=f"unlucky {n}") for n in range(3)]
+
+    async def taken() -> list[tuple[str, str | None]]:
+        rows = await service.query(
+            "SELECT outcome, error_code FROM job_steps"
+            " WHERE worker_id = $1 AND queue = 'vlog-cpu' AND job_id = ANY($2)",
+            worker_id,
+            [video["job_id"] for video in created],
+        )
+        return [(row["outcome"], row["error_code"]) for row in rows]
+
+    async def stands_aside() -> bool:
+        # After two more tests, which failed: a worker that went on asking would have taken what waits.
+        tests = len((other.folder / "tests").read_bytes()) if (other.folder / "tests").exists() else 0
+        return tests >= STREAK + 2 and (await row_of(service))["quarantined_at"] is not None
+
+    await eventually(stands_aside, within=60)
+    had = await taken()
+    assert len(had) == STREAK and {outcome for outcome, _ in had} == {"failed"}, had
+    assert {code for _, code in had} <= {"ENCODER_CRASHED", "OUTPUT_INCOMPLETE"}, had
+    assert "no more work for cpu until a test is clean: its last 5 steps failed" in (other.folder / "log").read_text()
+
+    await command(service, "enable", other=False)
+    for video in created:
+        ended = await service.ended(video["video_id"], within=120)
+        assert ended["status"] == "ready", ended
+    assert await taken() == had, "it took no sixth step"
+    assert await audit(service, worker_id) == [*before, "worker.quarantined"]
+
+    (other.folder / "sick").unlink()
+
+    async def is_back() -> bool:
+        return (await row_of(service))["quarantined_at"] is None
+
+    await eventually(is_back, within=30)
+    assert await audit(service, worker_id) == [*before, "worker.quarantined", "worker.released"]
 
 
 async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(

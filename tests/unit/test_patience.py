@@ -1,12 +1,15 @@
 """How long a step that is told to come later stays away: by how often it was told so for the same reason."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from contracts.errors import Drained, FailureKind, ScratchFull, VlogError, WorkerFull
+from contracts.errors import Drained, FailureKind, GpuBusy, ScratchFull, VlogError, WorkerFull
 from contracts.queues import TaskQueue
 from contracts.steps import StepFailure
 from workflows import options
-from workflows.patience import Patience
+from workflows import patience as patiences
+from workflows.patience import SHORTEST, Patience
 
 
 def told(error: type[VlogError], retry_after_s: float) -> StepFailure:
@@ -32,3 +35,21 @@ def test_a_drain_begins_the_count_anew_and_is_no_wait(patience: Patience) -> Non
     patience.wait_s(told(ScratchFull, 5))
     patience.wait_s(told(Drained, 0))
     assert patience.put_off == {}
+
+
+def test_a_busy_gpu_is_waited_for_as_long_as_it_has_to_begin_and_a_limit_that_is_over_is_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(patiences.workflow, "now", lambda: now)
+    patience = Patience(options.Promise(TaskQueue.GPU, limit_s=600, start_within_s=60))
+    assert patience.left() == timedelta(seconds=60)
+    now += timedelta(seconds=40)
+    assert patience.left() == timedelta(seconds=20)
+    assert patience.wait_s(told(GpuBusy, 10)) == 10
+    assert patience.wait_s(told(GpuBusy, 100)) is None, "half of its time would be longer than what is left of it"
+    # In a pause, or while nobody runs workflows: a negative limit Temporal refuses for ever.
+    now += timedelta(hours=1)
+    assert patience.left() == SHORTEST
+    patience.renew()
+    assert patience.left() == timedelta(seconds=60)

@@ -104,20 +104,46 @@ async def _other_keys(api: Api, remote: Remote, waiting: Waiting) -> None:
 
 
 async def _shut_out(api: Api, remote: Remote, waiting: Waiting) -> None:
-    """A disabled worker may only give back; a revoked key nothing at all."""
-    await remote.machine.command("PUT", "disable")
+    """Whoever is disabled, or whose key is good no more, may only give back; and then it is heard in nothing else."""
+    disabled = await remote.machine.command("PUT", "disable")
+    assert disabled.status_code == 200
+    await _only_gives_back(api, remote, waiting, (403, "WORKER_DISABLED"), {"code": "DRAINED"})
+    lie = {"code": "SOURCE_UNREADABLE", "error_message": "No video.", "retry_after_s": 600}
+    remote = await claimed(api, "second")
+    assert (await remote.machine.command("POST", "revoke")).status_code == 200
+    await _only_gives_back(api, remote, waiting, (401, "WORKER_KEY_REVOKED"), lie)
+    remote = await claimed(api, "third")
+    await api.change("UPDATE worker_api_keys SET expires_at = now()")
+    await _only_gives_back(api, remote, waiting, (401, "WORKER_KEY_EXPIRED"), lie)
+    remote = await claimed(api, "fourth")
+    assert (remote.claimed["generation"], remote.claimed["attempt"]) == (3, 1), "none of that has cost an attempt"
+
+    async def all_is_told() -> bool:
+        given_back = [("partial", generation, 1, "DRAINED") for generation in range(3)]
+        return await waiting.attempts() == [*given_back, ("running", 3, 1, None)]
+
+    await eventually(all_is_told, within=10)
+    nobody = Remote(type(remote.machine)(api, "x", "A" * 43), api, remote.claimed)
+    for answer in (await nobody.tell("progress"), await nobody.tell("fail", code="DRAINED")):
+        assert refused(answer) == (401, "WORKER_KEY_INVALID")
+
+
+async def _only_gives_back(
+    api: Api, remote: Remote, waiting: Waiting, refusal: tuple[int, str], last_word: dict[str, object]
+) -> None:
     for answer in (
         await remote.tell("progress"),
         await remote.put(waiting.folder + "init.mp4", b"x"),
         await remote.get(f"source/{waiting.span.source_key}"),
         await post(api, remote.machine, "claim", pool="cpu", wait_s=3),
     ):
-        assert refused(answer) == (403, "WORKER_DISABLED")
-    assert (await remote.tell("fail", code="DRAINED", error_message="Disabled.")).status_code == 200
-    await remote.machine.command("POST", "revoke")
-    assert refused(await remote.tell("progress")) == (401, "WORKER_KEY_REVOKED")
-    nobody = Remote(type(remote.machine)(api, "x", "A" * 43), api, remote.claimed)
-    assert refused(await nobody.tell("progress")) == (401, "WORKER_KEY_INVALID")
+        assert refused(answer) == refusal
+    if refusal[0] == 401:
+        assert refused(await remote.tell("complete", result={"segments": 4})) == refusal
+    unsealed = Remote(remote.machine, api, {"claim": remote.claim[:-4]})
+    assert refused(await unsealed.tell("fail", **last_word)) == (403, "CLAIM_NOT_YOURS")
+    assert (await remote.tell("fail", **last_word)).status_code == 200
+    assert (await remote.tell("fail", **last_word)).status_code == 409
 
 
 async def test_only_whole_objects_of_a_sane_size_are_stored(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

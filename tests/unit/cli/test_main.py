@@ -65,6 +65,10 @@ def test_a_remote_workers_key_is_not_among_the_arguments_that_everybody_sees(
     monkeypatch.setenv("VLOG_WORKER_API_KEY", "")
     refused = run.invoke(main.app, ["worker", "--api", "https://vlog.example.org"])
     assert isinstance(refused.exception, CliError) and "key" in refused.exception.sentence
+    # A worker that joined the service of this machine instead would be the wrong one.
+    monkeypatch.setenv("VLOG_WORKER_API_URL", "")
+    refused = run.invoke(main.app, ["worker", "--key", "very-secret"])
+    assert isinstance(refused.exception, CliError) and "--api" in refused.exception.mend and len(executed) == 1
 
 
 def test_an_unknown_pool_names_the_known_ones() -> None:
