@@ -14,7 +14,7 @@ from temporalio.worker import SlotMarkUsedContext, SlotPermit, SlotReleaseContex
 
 from activities.failures import FailureInterceptor
 from contracts.gateway import MOST_WAIT_S, REMOTE_POOLS
-from contracts.queues import Pool
+from contracts.queues import ENCODERS, Pool, with_probes
 from media.gpu import Gpu
 from media.tools import Toolbox, find_tools
 from runtime.names import SettingsError
@@ -23,7 +23,7 @@ from storage.cache import Cache
 from storage.http import HttpStore
 from storage.http_calls import Away, Refused, Waits, WorkerCalls
 from storage.local import LocalStore
-from workers.build import encoding_steps
+from workers.build import encoding_steps, probing_steps
 from workers.describing import about
 from workers.gpu import look_for_gpu
 from workers.machine import this_machine
@@ -71,7 +71,7 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     if url is None or key is None:
         raise SettingsError("A worker of an API elsewhere needs its address and a key: --api URL --key KEY.")
     if strange := [pool.value for pool in pools if pool not in REMOTE_POOLS]:
-        raise SettingsError(f"A worker that reaches only the API serves cpu and gpu, not {', '.join(strange)}.")
+        raise SettingsError(f"A worker that reaches only the API serves cpu, gpu and probe, not {', '.join(strange)}.")
     stopping = asyncio.Event()
     failures = FailureInterceptor()
 
@@ -88,6 +88,7 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     tools = await find_tools(settings.ffmpeg)
     pools, gpu = await look_for_gpu(settings, pools, tools)
     machine = replace(this_machine(), gpu_sessions=gpu.sessions)
+    pools = with_probes(pools)
     slots = all_slots(pools, settings, machine)
     work = LocalStore(settings.home / WORK)
     await work.remove_abandoned(limit=ABANDONED)
@@ -116,7 +117,7 @@ class RemoteWorker:
         self, api: RemoteApi, kit: Kit, room: Room, slots: dict[Pool, int], failures: FailureInterceptor
     ) -> None:
         self._api, self._kit, self._room, self._failures = api, kit, room, failures
-        self._lanes = {pool: room.lane(count) for pool, count in slots.items()}
+        self._lanes = {pool: room.lane(count, light=pool not in ENCODERS) for pool, count in slots.items()}
         self._running: dict[asyncio.Task[None], RemoteStepRun] = {}
         self._open = {pool: asyncio.Event() for pool in slots}  # those that are asked for
         self._shut_out = "The API has not welcomed this worker yet."
@@ -200,7 +201,12 @@ class RemoteWorker:
         log.info("%s of job %d, attempt %d", claimed.step_key, claimed.job_id, claimed.attempt)
         kit = self._kit
         store = HttpStore(self._api.calls, claimed.claim, kit.work, kit.cache)
-        steps = {step.__name__: step for step in encoding_steps(kit.settings, store, kit.tools, kit.gpu)}
+        settings = kit.settings.model_copy(update=claimed.limits.model_dump())
+        served = (
+            *encoding_steps(settings, store, kit.tools, kit.gpu),
+            *probing_steps(settings, store, kit.tools),
+        )
+        steps = {step.__name__: step for step in served}
         run = RemoteStepRun(
             self._api,
             claimed,
@@ -245,7 +251,9 @@ class RemoteWorker:
                     await self._beat_now.wait()
 
     def _status(self) -> str:
-        return "idle" if any(lane.has_room for lane in self._lanes.values()) else "busy"
+        # Busy when its encoders are: a probe under way keeps nobody waiting.
+        encoders = [lane for pool, lane in self._lanes.items() if pool in ENCODERS] or self._lanes.values()
+        return "idle" if any(lane.has_room for lane in encoders) else "busy"
 
     def _welcomed(self) -> None:
         if self._shut_out:
