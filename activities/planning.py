@@ -33,9 +33,11 @@ class PlanSteps:
         """
         if request.again and request.continues is not None:
             return await self._planned_again(request, request.continues)
-        plan = make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
+        capacity = await self._capacity()
+        tools = self._tools.known_to(capacity.builds)
+        plan = make_plan(request.facts, self._options, tools, request.qualities, capacity)
         gpus = await self._idle_gpus(request)
-        plan = continued(plan, request, frozenset(tool.build for tool in self._tools.tools), gpus)
+        plan = continued(plan, request, frozenset(tool.build for tool in tools.tools), gpus)
         begun = plan.goes_on_with(request.continues) if request.same_output else ()
         # What comes after these looks for a GPU when it is its turn.
         return routed(plan, gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
@@ -45,7 +47,8 @@ class PlanSteps:
             return routed(before, await self._idle_gpus(request), request.routes, request.begun)
         lost = request.descends
         anew = (*request.anew, *((lost.name,) if lost else ()))
-        return descended(before, pin_anew(before, request.facts, self._tools, request.pending, anew), lost)
+        tools = self._tools.known_to((await self._capacity()).builds)
+        return descended(before, pin_anew(before, request.facts, tools, request.pending, anew), lost)
 
     async def _idle_gpus(self, request: MakePlan) -> tuple[IdleGpu, ...]:
         return await self._gpus(request.job_id) if self._gpus else ()

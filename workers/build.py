@@ -90,6 +90,7 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
             gpus = IdleGpus(parts.database, heard_within_s=2 * settings.worker_heartbeat_interval)
             remuxing = RemuxSteps(store, tools, limits, stall_s=settings.stall_seconds)
             return (
+                *probing_steps(settings, store, tools),  # of jobs that began when sources were looked at here
                 remuxing.remux,
                 remuxing.drop_remux,
                 PlanSteps(tools, options, CapacityHint(parts.database, settings), gpus).plan,

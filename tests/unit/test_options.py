@@ -45,6 +45,17 @@ def test_sound_has_time_to_be_read_out_of_a_huge_file() -> None:
     assert options.audio(plan(1), half_a_terabyte).limit_s > half_a_terabyte / 5e6
 
 
+def test_whoever_reads_the_source_has_time_to_fetch_it_over_a_slow_line() -> None:
+    size = 20 * 10**9
+    reading = (options.probe(size), options.remux(size), options.subtitles(size), options.audio(plan(1), size))
+    making = (options.transcode(grid(1), (LOW,), 10), options.storyboard(plan(1)), options.THUMBNAIL)
+    gpu = options.transcode_on_gpu(grid(1), LOW, 10, start_within_s=60)
+    for promise in (*reading, *making, gpu):
+        assert promise.limit(size).total_seconds() - promise.limit().total_seconds() == size / 1e6
+    for promise in (options.PLAN, options.VERIFY, options.MANIFESTS, options.PUBLISH, options.ENDING):
+        assert promise.limit(size) == promise.limit(), "nothing is fetched for it"
+
+
 def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
     first = options.transcode(grid(1), (LOW,), 10, Turn.OPENING)
     rest = options.transcode(grid(1), (HIGH,), 10)
