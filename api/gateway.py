@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,7 +48,6 @@ ENDING_S = 1.5  # less than the server gives its open requests when it stops
 ALIVE_S = 5.0  # a claim that was alive so long ago is taken to be
 MOST_ALIVE = 10_000
 GIVE_BACK_TRIES = 5
-MOST_QUESTIONS = 16  # a worker has one for each of its pools
 
 # A poll that found nothing in time, as an older server or a proxy may say it.
 _NOTHING = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
@@ -72,7 +71,6 @@ class Gateway:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._alive: OrderedDict[bytes, float] = OrderedDict()
         self._unheard = Unheard(temporal, self._keep)
-        self._questions: Counter[str] = Counter()
 
     def close(self) -> None:
         """Answer everybody who waits for work; what was on its way to them goes back."""
@@ -84,20 +82,6 @@ class Gateway:
         self.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=ENDING_S)
-
-    @contextmanager
-    def asking(self, worker_id: str) -> Iterator[None]:
-        """Count a worker's open questions: each is a poll at Temporal, and one key must not open thousands."""
-        if self._questions[worker_id] >= MOST_QUESTIONS:
-            sentence = f"This worker has {MOST_QUESTIONS} questions open already."
-            raise ApiError(429, "TOO_MANY_CLAIMS", sentence, headers={"Retry-After": "5"})
-        self._questions[worker_id] += 1
-        try:
-            yield
-        finally:
-            self._questions[worker_id] -= 1
-            if not self._questions[worker_id]:
-                del self._questions[worker_id]
 
     # --- claim --------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from api.bodies import ANY_BYTES, small_json
 from api.claims import Held, Seal, checked_progress, checked_result
 from api.errors import ApiError
 from api.gateway import Gateway
+from api.open_calls import OpenCalls
 from api.openapi import errors, json_body, like
 from api.parts import Here, Parts
 from api.probed import unbelievable
@@ -51,6 +52,10 @@ def gateway_of(request: Request) -> Gateway:
     return cast(Gateway, request.app.state.gateway)
 
 
+def open_calls_of(request: Request) -> OpenCalls:
+    return cast(OpenCalls, request.app.state.open_calls)
+
+
 def opened(request: Request, claim: str, caller: Caller) -> Held:
     """Open a claim that a worker sent; one that is not its own is a 403."""
     return cast(Seal, request.app.state.seal).open(claim, caller.worker_id)
@@ -78,7 +83,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
 
     queue = Pool(asked.pool).queue
     gateway = gateway_of(request)
-    with gateway.asking(caller.worker_id):
+    with open_calls_of(request).question(caller.worker_id):
         taken = await gateway.claim(queue, caller.name, asked.wait_s, hung_up)
     if taken is None:
         return Response(status_code=204)

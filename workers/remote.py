@@ -188,6 +188,7 @@ class RemoteWorker:
                 await waits.once()
             except Refused as error:
                 self.refused(error)
+                await waits.once()
             finally:
                 if claimed is None:
                     lane.release_slot(cast(SlotReleaseContext, _Held(permit)))
@@ -201,7 +202,7 @@ class RemoteWorker:
         log.info("%s of job %d, attempt %d", claimed.step_key, claimed.job_id, claimed.attempt)
         kit = self._kit
         store = HttpStore(self._api.calls, claimed.claim, kit.work, kit.cache)
-        settings = kit.settings.model_copy(update=claimed.limits.model_dump())
+        settings = kit.settings.model_copy(update=claimed.limits.model_dump() if claimed.limits else {})
         served = (
             *encoding_steps(settings, store, kit.tools, kit.gpu),
             *probing_steps(settings, store, kit.tools),

@@ -28,7 +28,7 @@ class ClaimedStep(Message):
     heartbeat_timeout_s: float
     progress_every_s: float
     request: dict[str, Any]
-    limits: SourceLimits
+    limits: SourceLimits | None = None  # none: an API that is older than this
 
 
 @dataclass(frozen=True)
