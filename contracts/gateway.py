@@ -27,8 +27,8 @@ CHECKSUM_HEADER = "X-Content-SHA256"  # in hex
 
 REMOTE_POOLS = (Pool.CPU, Pool.GPU, Pool.PROBE)  # the steps of the others read or write Postgres
 
-# Of a long poll. Temporal refuses a shorter one, and caps one near a minute.
-LEAST_WAIT_S, MOST_WAIT_S = 3.0, 30.0
+# Of a long poll. Temporal refuses a shorter one, and caps one near a minute, which is when proxies hang up, too.
+LEAST_WAIT_S, MOST_WAIT_S = 3.0, 50.0
 # A cancel is heard with the next progress call.
 PROGRESS_EVERY_S = 3.0
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -29,6 +29,7 @@ from workers.gpu import look_for_gpu
 from workers.machine import this_machine
 from workers.quarantine import Quarantine
 from workers.remote_api import ClaimedStep, RemoteApi
+from workers.remote_notes import RemoteNotes
 from workers.remote_step import RemoteStepRun
 from workers.room import Lane, Room, RoomInterceptor
 from workers.self_test import test_encode, test_gpu
@@ -288,24 +289,3 @@ class RemoteWorker:
             elif is_open.is_set():
                 is_open.clear()
                 self._failures.hand_back(pool.queue, why)
-
-
-class RemoteNotes:
-    """What this worker has set aside, written by the API, with a beat."""
-
-    def __init__(self, api: RemoteApi, status: Callable[[], str]) -> None:
-        self._api, self._status = api, status
-        self.found: frozenset[str] = frozenset()  # as its first beat was answered
-
-    async def aside(self) -> frozenset[str]:
-        return self.found
-
-    async def set_aside(self, pools: frozenset[str], why: str) -> None:
-        try:
-            await self._api.beat(self._status(), {"pools_aside": sorted(pools), "aside_because": why})
-        except Refused as error:
-            if error.status != 403:  # disabled: it was written all the same
-                raise
-
-    async def others_serve(self, pool: Pool) -> bool:
-        return True  # asked of `io` only, which somebody local serves
