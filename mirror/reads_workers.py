@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import Boolean, ColumnElement, and_, cast, column, exists, func, not_, or_, select, true
 from sqlalchemy.dialects.postgresql import JSONB
 
+from contracts.gateway import MOST_WAIT_S
 from contracts.ids import JobId
 from contracts.media import Capacity, IdleGpu
 from contracts.queues import Pool, TaskQueue
@@ -149,7 +150,8 @@ def has_work_left() -> ColumnElement[bool]:
 def _serves(pool: Pool, heard_within_s: float) -> ColumnElement[bool]:
     """Say that a worker takes steps of a pool. One with a key comes over HTTP: it may beat and never ask for work."""
     has_key = exists().where(WorkerApiKey.worker_id == Worker.id)
-    polls = or_(not_(has_key), Worker.asked_at > _ago(heard_within_s))
+    # What it asked so long ago may still wait for its answer.
+    polls = or_(not_(has_key), Worker.asked_at > _ago(heard_within_s + MOST_WAIT_S))
     return and_(is_there(heard_within_s), polls, not_(Worker.pools_aside.contains([pool.value])))
 
 

@@ -83,7 +83,8 @@ def pollers(bench: Bench) -> str:
     ]
     intro = (
         f"{count} registered machines, each with two questions of {MOST_WAIT_S:g} s always open, one for encodes and"
-        f" one for sources to look at, and a beat every {BEAT_S:g} s, over connections that stay open, without TLS; {measured_s:g} s before they come and as long"
+        f" one for sources to look at, and a beat every {BEAT_S:g} s, over connections that stay open,"
+        f" without TLS; {measured_s:g} s before they come and as long"
         f" with them ({heard.empty} empty answers, {heard.beats} beats). Shares of one core, by `/proc`. Then {VIDEOS}"
         f" videos, one by one: from a step's scheduling until a machine has read it, {len(heard.waits_s)} steps."
         f" {when}."

@@ -119,9 +119,9 @@ async def test_who_comes_over_http_counts_once_it_asks_for_work(database: Databa
         # Whatever it calls itself: it has a key.
         await admit(s, NewWorker("far", "far", WorkerType.LOCAL, capabilities=told), key, None)
     assert await counted() == ([], 0, False)
-    await change(database, "asked_at = now() - interval '30 seconds'")
+    await change(database, "asked_at = now() - interval '100 seconds'")
     assert await counted() == ([2], 3, True)
-    await change(database, "asked_at = now() - interval '61 seconds'")
+    await change(database, "asked_at = now() - interval '111 seconds'")
     assert await counted() == ([], 0, False)
 
 
