@@ -23,11 +23,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.+-]{0,60}")
 # Those that are no names: what else they may have in them. Text for people is looked at by itself.
 _SHAPES = {
     "format_name": re.compile(r"[A-Za-z0-9_.,+-]{1,200}"),
-    "sample_aspect": re.compile(r"\d{1,9}:\d{1,9}"),
+    "sample_aspect": re.compile(r"\d{1,12}:\d{1,12}"),
     "start_s": re.compile(r"-?\d{1,10}(\.\d{1,9})?"),
-    "layout": re.compile(r"[A-Za-z0-9_.+@() -]{0,500}"),
 }
-_FOR_PEOPLE = frozenset({"title", "warnings"})
+_FOR_PEOPLE = frozenset({"title", "layout", "warnings"})
 
 
 def unbelievable(facts: SourceFacts, size_bytes: int, settings: Settings) -> str:

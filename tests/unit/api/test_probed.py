@@ -61,6 +61,7 @@ def test_what_files_have_is_believed() -> None:
         {"peak_nits": float("inf")},
         {"keyframe_gap_s": float("-inf")},
         {"width": 0},
+        {"display_height": 0},
         {"width": 10**6, "height": 1},
         {"display_width": 16_000, "display_height": 16_000},
         {"crop": (-1, 0, 0, 0)},
