@@ -21,7 +21,7 @@ from runtime.names import SettingsError
 from runtime.settings import Settings
 from storage.cache import Cache
 from storage.http import HttpStore
-from storage.http_calls import Away, Refused, Waits, WorkerCalls
+from storage.http_calls import Away, Refused, Waits, WorkerCalls, is_open_to_all
 from storage.local import LocalStore
 from workers.build import encoding_steps, probing_steps
 from workers.describing import about
@@ -106,6 +106,8 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     described = {"capabilities": about(slots, machine, tools, gpu), "version": code_version()}
     worker = RemoteWorker(RemoteApi(calls), Kit(settings, tools, gpu, work, cache), room, slots, failures)
     failures.health = worker.quarantine
+    if is_open_to_all(url):
+        log.warning("the key can be read on its way to %s: give the API a certificate, and an address with https", url)
     log.info("serving %s for %s", ", ".join(pools), url)
     try:
         await worker.run(stopping, described)
