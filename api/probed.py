@@ -31,6 +31,8 @@ _FOR_PEOPLE = frozenset({"title", "layout", "warnings"})
 
 def unbelievable(facts: SourceFacts, size_bytes: int, settings: Settings) -> str:
     """Say what of it cannot be; nothing when it may all be true."""
+    if strange := _strange(facts):  # first: all else is calculated with these numbers
+        return strange
     video = facts.video
     tracks: tuple[AudioFacts | SubtitleFacts, ...] = (*facts.audio, *facts.subtitles)
     # A clock that jumps says nothing of the length; the copy that is made of such a source is looked at again.
@@ -48,7 +50,7 @@ def unbelievable(facts: SourceFacts, size_bytes: int, settings: Settings) -> str
         "its length": length_known and not _is_length(facts, settings),
         "its number of pictures": not 1 <= video.packets <= settings.max_frame_rate * settings.max_duration_seconds,
     }
-    return next((what for what, is_wrong in wrong.items() if is_wrong), "") or _strange(facts)
+    return next((what for what, is_wrong in wrong.items() if is_wrong), "")
 
 
 def _is_rate(rate: FrameRate) -> bool:

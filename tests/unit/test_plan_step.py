@@ -1,5 +1,7 @@
 """The plan is made for the workers that will carry it out: with an ffmpeg that they have."""
 
+from typing import Any
+
 import pytest
 
 from activities.planning import PlanSteps
@@ -20,7 +22,7 @@ async def planned(*builds: tuple[Ffmpeg, int], before: TranscodePlan | None = No
         return Capacity(workers=2, slots=4, builds={each.build: count for each, count in builds})
 
     steps = PlanSteps(toolbox(OURS, SHARED), PlanOptions(), capacity)
-    pending = {"pending": ("360p", "audio_0"), "again": 1} if before else {}
+    pending: dict[str, Any] = {"pending": ("360p", "audio_0"), "again": 1} if before else {}
     return await steps.plan(MakePlan(job_id=1, video_id=1, facts=FACTS, continues=before, **pending))
 
 

@@ -54,6 +54,8 @@ def test_what_files_have_is_believed() -> None:
         {"frame_rate": {"num": 10**40, "den": 1}},
         {"packets": 0},
         {"packets": 10**12},
+        {"packets": 10**400},
+        {"width": 10**400},
         {"packets": 10**6, "end_s": 1.0},
         {"end_s": 0.0},
         {"end_s": 1e9},
