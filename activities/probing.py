@@ -1,36 +1,19 @@
-"""Look at the source, decide what to make of it. Both answers go into history and are kept to."""
-
-from collections.abc import Awaitable, Callable
+"""Look at the source. What is found goes into history, and is kept to."""
 
 from temporalio import activity
 
 from activities.pulse import pulsing
-from contracts.ids import JobId
-from contracts.media import Capacity, IdleGpu, SourceFacts, TranscodePlan
-from contracts.steps import MakePlan, Probe
-from media.continuing import continued
+from contracts.media import SourceFacts
+from contracts.steps import Probe
 from media.limits import Limits
-from media.pinning import pin_anew
-from media.planning import PlanOptions, make_plan
 from media.probe import probe
-from media.routing import descended, routed
 from media.tools import Toolbox
 from storage.store import Store
 
 
 class ProbeSteps:
-    def __init__(
-        self,
-        store: Store,
-        tools: Toolbox,
-        options: PlanOptions,
-        capacity: Callable[[], Awaitable[Capacity]],
-        limits: Limits | None = None,
-        gpus: Callable[[JobId], Awaitable[tuple[IdleGpu, ...]]] | None = None,
-    ) -> None:
-        self._store, self._tools, self._options, self._capacity = store, tools, options, capacity
-        self._limits = limits or Limits()
-        self._gpus = gpus
+    def __init__(self, store: Store, tools: Toolbox, limits: Limits | None = None) -> None:
+        self._store, self._tools, self._limits = store, tools, limits or Limits()
 
     @activity.defn
     async def probe(self, request: Probe) -> SourceFacts:
@@ -40,29 +23,3 @@ class ProbeSteps:
         """
         async with pulsing(), self._store.local_file(request.source_key) as source:
             return await probe(self._tools, source, self._limits)
-
-    @activity.defn
-    async def plan(self, request: MakePlan) -> TranscodePlan:
-        """Choose rungs, grid, spans, lists and encoder, for the workers that are there now.
-
-        Safe to repeat: it is a pure choice. It is a step, not workflow code, so that a new ladder
-        tomorrow cannot change what a running video has already promised.
-        """
-        if request.again and request.continues is not None:
-            return await self._planned_again(request, request.continues)
-        plan = make_plan(request.facts, self._options, self._tools, request.qualities, await self._capacity())
-        gpus = await self._idle_gpus(request)
-        plan = continued(plan, request, frozenset(tool.build for tool in self._tools.tools), gpus)
-        begun = plan.goes_on_with(request.continues) if request.same_output else ()
-        # What comes after these looks for a GPU when it is its turn.
-        return routed(plan, gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
-
-    async def _planned_again(self, request: MakePlan, before: TranscodePlan) -> TranscodePlan:
-        if request.routes:
-            return routed(before, await self._idle_gpus(request), request.routes, request.begun)
-        lost = request.descends
-        anew = (*request.anew, *((lost.name,) if lost else ()))
-        return descended(before, pin_anew(before, request.facts, self._tools, request.pending, anew), lost)
-
-    async def _idle_gpus(self, request: MakePlan) -> tuple[IdleGpu, ...]:
-        return await self._gpus(request.job_id) if self._gpus else ()

@@ -46,6 +46,7 @@ from api.guessing import Guesses
 from api.known_keys import KnownKeys
 from api.live import Live
 from api.measuring import Measure, Measured
+from api.open_calls import OpenCalls
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
 from api.security import KnownHost, admin_secret
@@ -122,6 +123,7 @@ def create_app(
     app.state.live = live
     app.state.gateway = gateway
     app.state.asking = asking
+    app.state.open_calls = OpenCalls()
     app.state.known_keys = KnownKeys()
     app.state.recorder = recorder
     # Without a key that others have too a claim is good for as long as this process lives.

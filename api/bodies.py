@@ -44,15 +44,15 @@ async def discard(request: Request) -> None:
         pass
 
 
-async def small_json(request: Request, model: type[Asked]) -> Asked:
+async def small_json(request: Request, model: type[Asked], most_bytes: int = SMALL_BYTES) -> Asked:
     """Read a small JSON body, or none: as FastAPI would, but only so much of it, and not before its sender is known."""
     data = bytearray()
     try:
         async with asyncio.timeout(SMALL_S):
             async for chunk in chunks(request):
                 data += chunk
-                if len(data) > SMALL_BYTES:
-                    raise ApiError(413, "REQUEST_TOO_LARGE", f"This takes at most {SMALL_BYTES} bytes of JSON.")
+                if len(data) > most_bytes:
+                    raise ApiError(413, "REQUEST_TOO_LARGE", f"This takes at most {most_bytes} bytes of JSON.")
     except TimeoutError as error:
         raise ApiError(408, "UPLOAD_STALLED", f"The request was not complete after {SMALL_S:.0f} seconds.") from error
     try:

@@ -38,6 +38,7 @@ from contracts.steps import (
     MadeThumbnail,
     MakeStoryboard,
     MakeThumbnail,
+    Probe,
     QualityProgress,
     StepProgress,
     StepRequest,
@@ -100,7 +101,7 @@ class Place:
 
 
 def source_of(request: StepRequest) -> str:
-    assert isinstance(request, TranscodeSpan | EncodeAudio | MakeThumbnail | MakeStoryboard)
+    assert isinstance(request, TranscodeSpan | EncodeAudio | MakeThumbnail | MakeStoryboard | Probe)
     return request.source_key
 
 

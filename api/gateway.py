@@ -7,9 +7,8 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import Any, TypeVar
@@ -29,8 +28,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from api.claim_errors import claim_errors, connecting
 from api.claims import Held, folders_of, source_of
-from api.errors import ApiError, temporal_away
+from api.errors import ApiError
 from api.step_failures import as_error, as_failure, drained
 from api.unheard import Unheard
 from contracts.gateway import REMOTE_STEPS
@@ -48,7 +48,6 @@ ENDING_S = 1.5  # less than the server gives its open requests when it stops
 ALIVE_S = 5.0  # a claim that was alive so long ago is taken to be
 MOST_ALIVE = 10_000
 GIVE_BACK_TRIES = 5
-MOST_QUESTIONS = 16  # a worker has one for each of its pools
 
 # A poll that found nothing in time, as an older server or a proxy may say it.
 _NOTHING = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
@@ -72,7 +71,6 @@ class Gateway:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._alive: OrderedDict[bytes, float] = OrderedDict()
         self._unheard = Unheard(temporal, self._keep)
-        self._questions: Counter[str] = Counter()
 
     def close(self) -> None:
         """Answer everybody who waits for work; what was on its way to them goes back."""
@@ -84,20 +82,6 @@ class Gateway:
         self.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=ENDING_S)
-
-    @contextmanager
-    def asking(self, worker_id: str) -> Iterator[None]:
-        """Count a worker's open questions: each is a poll at Temporal, and one key must not open thousands."""
-        if self._questions[worker_id] >= MOST_QUESTIONS:
-            sentence = f"This worker has {MOST_QUESTIONS} questions open already."
-            raise ApiError(429, "TOO_MANY_CLAIMS", sentence, headers={"Retry-After": "5"})
-        self._questions[worker_id] += 1
-        try:
-            yield
-        finally:
-            self._questions[worker_id] -= 1
-            if not self._questions[worker_id]:
-                del self._questions[worker_id]
 
     # --- claim --------------------------------------------------------------------------------------------------
 
@@ -170,7 +154,7 @@ class Gateway:
             task_queue=QueueName(name=queue),
         )
         try:
-            with _connecting():
+            with connecting():
                 task = await self._temporal.workflow_service.poll_activity_task_queue(
                     request, timeout=timedelta(seconds=wait_s)
                 )
@@ -246,7 +230,7 @@ class Gateway:
     async def beat(self, held: Held, worker: str, progress: StepProgress | None) -> bool:
         """Hold a claim for another heartbeat timeout; True when the step is to be stopped."""
         details = await self._temporal.data_converter.encode_wrapper([progress] if progress else [])
-        with _claim_errors():
+        with claim_errors():
             answer = await self._temporal.workflow_service.record_activity_task_heartbeat(
                 RecordActivityTaskHeartbeatRequest(
                     namespace=self._temporal.namespace, task_token=held.token, details=details, identity=worker
@@ -268,7 +252,7 @@ class Gateway:
 
     async def complete(self, held: Held, worker: str, result: Message) -> None:
         payloads = await self._temporal.data_converter.encode_wrapper([result])
-        with _claim_errors():
+        with claim_errors():
             await self._temporal.workflow_service.respond_activity_task_completed(
                 RespondActivityTaskCompletedRequest(
                     namespace=self._temporal.namespace, task_token=held.token, result=payloads, identity=worker
@@ -278,12 +262,12 @@ class Gateway:
         self._forget(held)
 
     async def fail(self, held: Held, worker: str, failure: StepFailure, retry_delay_s: float | None) -> None:
-        with _claim_errors():
+        with claim_errors():
             await self._fail(held.token, failure, worker, retry_delay_s)
         self._forget(held)
 
     async def cancelled(self, held: Held, worker: str) -> None:
-        with _claim_errors():
+        with claim_errors():
             await self._temporal.workflow_service.respond_activity_task_canceled(
                 RespondActivityTaskCanceledRequest(
                     namespace=self._temporal.namespace, task_token=held.token, identity=worker
@@ -323,29 +307,3 @@ class Gateway:
 async def _when(happens: Callable[[], Awaitable[None]], event: asyncio.Event) -> None:
     await happens()
     event.set()
-
-
-@contextmanager
-def _connecting() -> Iterator[None]:
-    """Tell a Temporal that was never reached from a fault of ours: the SDK says it with a plain RuntimeError."""
-    try:
-        yield
-    except RuntimeError as error:
-        if isinstance(error, RPCError) or "connect" not in str(error):
-            raise
-        raise temporal_away() from error
-
-
-@contextmanager
-def _claim_errors() -> Iterator[None]:
-    """Say in HTTP's words what Temporal says of a claim."""
-    try:
-        with _connecting():
-            yield
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            sentence = "The claim is gone: it ended, ran out, or its job did. Whoever has the step now goes on with it."
-            raise ApiError(409, "CLAIM_EXPIRED", sentence) from error
-        if error.status is RPCStatusCode.INVALID_ARGUMENT:
-            raise ApiError(400, "CLAIM_REFUSED", "Temporal does not take this of this step.") from error
-        raise  # it is away: api/errors.py

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from api.claims import LONGEST
 from api.schemas import WHEN, Answer, example
-from contracts.gateway import LEAST_WAIT_S, MOST_WAIT_S
+from contracts.gateway import LEAST_WAIT_S, MOST_WAIT_S, SOURCE_LIMITS, SourceLimits
 from contracts.steps import StepProgress
 
 CLAIM = "d3Ni…"
@@ -26,7 +26,7 @@ def _asked(**fields: Any) -> ConfigDict:
 
 class ClaimAsked(Answer):
     model_config = _asked(pool="cpu", wait_s=20)
-    pool: Literal["cpu", "gpu"] = Field(default="cpu", description="Whose queue to wait in")
+    pool: Literal["cpu", "gpu", "probe"] = Field(default="cpu", description="Whose queue to wait in")
     wait_s: float = Field(
         default=20.0, ge=LEAST_WAIT_S, le=MOST_WAIT_S, description="How long; a second less before the 204"
     )
@@ -47,9 +47,10 @@ class Claimed(Answer):
         heartbeat_timeout_s=30.0,
         progress_every_s=3.0,
         request={"job_id": 34, "video_id": 12, "source_key": "uploads/12.mp4"},
+        limits=SOURCE_LIMITS,
     )
     claim: str = Field(description="Sealed: send it with everything about this step")
-    activity: str = Field(description="`transcode_span`, `encode_audio`, `thumbnail` or `storyboard`")
+    activity: str = Field(description="`transcode_span`, `encode_audio`, `thumbnail`, `storyboard` or `probe`")
     job_id: int
     video_id: int
     step_key: str
@@ -61,6 +62,7 @@ class Claimed(Answer):
     heartbeat_timeout_s: float = Field(description="The claim is gone after so much silence")
     progress_every_s: float = Field(description="How often to call `progress`: a cancel is heard with the next one")
     request: dict[str, Any] = Field(description="What is to be done, as in `contracts/steps.py`")
+    limits: SourceLimits = Field(description="What a source may have: a `probe` refuses one that has more")
 
 
 class ProgressTold(Answer):

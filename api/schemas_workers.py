@@ -33,7 +33,7 @@ class Beat(Answer):
     capabilities: dict[str, Any] | None = Field(default=None, description="When they changed")
     metadata: dict[str, Any] | None = Field(default=None, description="When it changed")
     version: str | None = Field(default=None, description="When it changed")
-    pools_aside: tuple[Literal["cpu", "gpu"], ...] | None = Field(
+    pools_aside: tuple[Literal["cpu", "gpu", "probe"], ...] | None = Field(
         default=None, max_length=10, description="When it changed: all pools whose work its own test forbids it"
     )
     aside_because: str = Field(default="", description="Why; the first 500 characters count")

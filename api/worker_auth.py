@@ -12,7 +12,8 @@ from api import worker_keys
 from api.errors import ApiError, database_away, is_database_away
 from api.known_keys import KnownKeys
 from api.parts import Parts, parts_of
-from contracts.gateway import KEY_HEADER, REMOTE_POOLS
+from contracts.gateway import KEY_HEADER
+from contracts.queues import ENCODERS
 from contracts.states import WorkerStanding
 from mirror import reads_registry, registry
 from mirror.claims import WorkerIdentity
@@ -110,7 +111,7 @@ def _invalid() -> ApiError:
 def _slots(told: object) -> dict[str, int]:
     """Read a worker's own word for its slots: anything may be in it."""
     known = told if isinstance(told, dict) else {}
-    return {pool.queue: slots for pool in REMOTE_POOLS if type(slots := known.get(pool.value)) is int and slots > 0}
+    return {pool.queue: slots for pool in ENCODERS if type(slots := known.get(pool.value)) is int and slots > 0}
 
 
 async def _caller(caller: Annotated[Caller, Depends(_known)]) -> Caller:

@@ -19,8 +19,8 @@ from api.parts import Here, Parts
 from api.playback import not_here
 from api.ranges import Unsatisfiable, asked_slice, quoted, still_same
 from api.schemas_gateway import Stored, StoredObject, StoredObjects
-from api.worker_auth import Welcome
-from api.worker_steps import BY_KEY, GONE, NOT_YOURS, gateway_of, opened
+from api.worker_auth import Caller, Welcome
+from api.worker_steps import BY_KEY, GONE, NOT_YOURS, gateway_of, open_calls_of, opened
 from contracts.gateway import CHECKSUM_HEADER, CLAIM_HEADER
 from storage.store import ObjectFacts
 
@@ -85,6 +85,7 @@ async def look(request: Request, key: str, here: Here, caller: Welcome, claim: C
     | _OUTSIDE
     | GONE
     | like(400, "It is not what was announced", "CHECKSUM_WRONG", "What arrived has another SHA-256 than …")
+    | like(429, "It sends too much at once", "TOO_MANY_FILES", "This worker has 64 files open already.")
     | like(413, "It is too large for what it is", "OUTPUT_TOO_LARGE", "This may have at most 536870912 bytes.")
     | errors(404, 408, 421, 422, 503, 507),
     openapi_extra={
@@ -107,14 +108,21 @@ async def put(
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > how.most_bytes:
         raise _too_large(how)
+    with open_calls_of(request).file(caller.worker_id):
+        return Stored(key=key, created=await _stored(request, here, caller, held, key, how, checksum))
+
+
+async def _stored(
+    request: Request, here: Parts, caller: Caller, held: Held, key: str, how: Place, checksum: str
+) -> bool:
+    """Take a body in, and give it its name when it is what was announced; False when somebody was first."""
     async with here.store.scratch(f"job{held.job_id}-output") as folder:
         path = folder / "object"
         await _receive(request, path, how, checksum)
         _readable(path, how)
         # It took a while to arrive: whoever has the step by now must not find it written to.
         await gateway_of(request).insist(held, caller.name)
-        created = await here.store.put_file(key, path, create_only=how.create_only)
-    return Stored(key=key, created=created)
+        return await here.store.put_file(key, path, create_only=how.create_only)
 
 
 @router.delete(

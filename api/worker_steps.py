@@ -8,12 +8,14 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from api.asking import Asking
-from api.bodies import small_json
+from api.bodies import ANY_BYTES, small_json
 from api.claims import Held, Seal, checked_progress, checked_result
 from api.errors import ApiError
 from api.gateway import Gateway
+from api.open_calls import OpenCalls
 from api.openapi import errors, json_body, like
-from api.parts import Here
+from api.parts import Here, Parts
+from api.probed import unbelievable
 from api.schemas_gateway import (
     ClaimAsked,
     Claimed,
@@ -26,7 +28,8 @@ from api.schemas_gateway import (
 from api.step_failures import as_failure
 from api.worker_auth import ByAnyKey, ByKey, Caller, Welcome
 from contracts.errors import Drained, FailureKind
-from contracts.gateway import CANCELLED, PROGRESS_EVERY_S
+from contracts.gateway import CANCELLED, PROGRESS_EVERY_S, SourceLimits
+from contracts.media import SourceFacts
 from contracts.queues import Pool, TaskQueue
 from contracts.states import StepOutcome
 from mirror.recorder import StepRecorder
@@ -48,6 +51,10 @@ _USUAL = BY_KEY | NOT_YOURS | _TOO_LARGE | errors(408, 421, 422, 503)
 
 def gateway_of(request: Request) -> Gateway:
     return cast(Gateway, request.app.state.gateway)
+
+
+def open_calls_of(request: Request) -> OpenCalls:
+    return cast(OpenCalls, request.app.state.open_calls)
 
 
 def opened(request: Request, claim: str, caller: Caller) -> Held:
@@ -77,7 +84,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
 
     queue = Pool(asked.pool).queue
     gateway = gateway_of(request)
-    with gateway.asking(caller.worker_id):
+    with open_calls_of(request).question(caller.worker_id):
         taken = await gateway.claim(queue, caller.name, asked.wait_s, hung_up)
     if taken is None:
         return Response(status_code=204)
@@ -93,6 +100,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
         claim=seal.close(held, caller.worker_id),
         progress_every_s=min(PROGRESS_EVERY_S, held.heartbeat_timeout_s / 3),
         request=taken.request.model_dump(mode="json"),
+        limits=SourceLimits(**{name: getattr(here.settings, name) for name in SourceLimits.model_fields}),
     )
 
 
@@ -120,16 +128,21 @@ async def progress(request: Request, here: Here, caller: Welcome) -> ProgressHea
 )
 async def complete(request: Request, here: Here, caller: ByKey) -> StepEnded:
     """Hand in what a step gives. Said twice it is 409: a worker whose answer was lost has nothing more to do."""
-    told = await small_json(request, CompleteTold)
+    told = await small_json(request, CompleteTold, ANY_BYTES)  # what a probe found may be a long list of tracks
     held = opened(request, told.claim, caller)
     try:
         result = checked_result(held, told.result)
+        if isinstance(result, SourceFacts):
+            await _check_facts(here, held, result)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
     except ValueError as error:
         raise ApiError(422, "INVALID_RESULT", str(error)) from error
     await gateway_of(request).complete(held, caller.name, result)
-    recorder_of(request).ended(held.claim_by(caller.identity), StepOutcome.COMPLETED)
+    mine, recorder = held.claim_by(caller.identity), recorder_of(request)
+    if isinstance(result, SourceFacts):
+        recorder.learned(mine, result)
+    recorder.ended(mine, StepOutcome.COMPLETED)
     return _ended(held)
 
 
@@ -169,6 +182,13 @@ async def fail(request: Request, here: Here, caller: ByAnyKey) -> StepEnded:
         or (failure.kind is FailureKind.RETRYABLE and not mine.is_last and failure.code not in held.gives_up_on),
     )
     return _ended(held)
+
+
+async def _check_facts(here: Parts, held: Held, facts: SourceFacts) -> None:
+    """Insist that a probe found what can be true of this source. Raises ValueError."""
+    source = await here.store.stat(held.source_key)
+    if why := unbelievable(facts, source.size_bytes if source else -1, here.settings):
+        raise ValueError(f"No source is like that: {why}.")
 
 
 def recorder_of(request: Request) -> StepRecorder:

@@ -178,6 +178,7 @@ class Capacity(Message):
     workers: int = 1
     slots: int = 2  # of all of them
     each: tuple[int, ...] = ()  # the slots of every one; empty: of one worker
+    builds: dict[str, int] = Field(default_factory=dict)  # by ffmpeg: how many of the workers have it; empty: not known
 
 
 class IdleGpu(Message):

@@ -1,6 +1,7 @@
 """Task queues, each named for what it spends, and the names Temporal's UI shows."""
 
 import hashlib
+from collections.abc import Sequence
 from enum import StrEnum
 
 
@@ -8,17 +9,19 @@ class TaskQueue(StrEnum):
     ORCHESTRATE = "vlog-orchestrate"  # workflows and mirror writes: milliseconds
     CPU = "vlog-cpu"  # encoders
     GPU = "vlog-gpu"  # encoders on a device
-    IO = "vlog-io"  # reading and fetching: probes, downloads, webhooks
+    IO = "vlog-io"  # reading and writing: plans, copies, checks, webhooks
+    PROBE = "vlog-probe"  # one look through a source, before anything is known of it
     ANALYSIS = "vlog-analysis"  # captions
 
 
 class Pool(StrEnum):
-    """What a worker process may be told to serve; one task queue each."""
+    """What a worker process serves; one task queue each."""
 
     ORCHESTRATE = "orchestrate"
     CPU = "cpu"
     GPU = "gpu"
     IO = "io"
+    PROBE = "probe"
     ANALYSIS = "analysis"
 
     @property
@@ -26,7 +29,13 @@ class Pool(StrEnum):
         return TaskQueue(f"vlog-{self.value}")
 
 
+ENCODERS = (Pool.CPU, Pool.GPU)  # whose steps weigh something: by their slots a worker is busy or idle
 DEFAULT_POOLS = (Pool.ORCHESTRATE, Pool.IO, Pool.CPU)  # of a worker that was not told any
+
+
+def with_probes(pools: Sequence[Pool]) -> tuple[Pool, ...]:
+    """Add what is not told by itself: who encodes looks at sources too, in slots of its own, near or far."""
+    return tuple(dict.fromkeys((*pools, Pool.PROBE))) if Pool.CPU in pools else tuple(pools)
 
 
 def share_of(slots: int, wanted: int) -> int:

@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +103,11 @@ class Toolbox:
     def preferring(self, build: str) -> "Toolbox":
         """Put a build first where it is to be had; for work that any able build can do."""
         return Toolbox(tuple(sorted(self.tools, key=lambda tool: tool.build != build)))
+
+    def known_to(self, workers: Mapping[str, int]) -> "Toolbox":
+        """Keep to the builds that others have who shall use them, most of them first; to all where none has any."""
+        shared = [tool for tool in self.tools if workers.get(tool.build)]
+        return Toolbox(tuple(sorted(shared, key=lambda tool: -workers[tool.build]))) if shared else self
 
     def has(self, build: str) -> bool:
         """Tell whether a build is here; where none is pinned, any will do."""

@@ -1,11 +1,13 @@
 """Questions about workers."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import Boolean, ColumnElement, and_, cast, column, exists, func, not_, or_, select, true
 from sqlalchemy.dialects.postgresql import JSONB
 
+from contracts.gateway import MOST_WAIT_S
 from contracts.ids import JobId
 from contracts.media import Capacity, IdleGpu
 from contracts.queues import Pool, TaskQueue
@@ -44,9 +46,15 @@ async def statuses(s: AnySession, worker_ids: Sequence[str] | None = None) -> li
 
 async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     """Count the workers that encode and were heard of lately, and their slots."""
-    told = await s.scalars(select(Worker.capabilities["slots"]["cpu"]).where(_serves(Pool.CPU, heard_within_s)))
-    each = tuple(sorted(filter(None, map(_slots, told)), reverse=True))
-    return Capacity(workers=len(each), slots=sum(each), each=each)
+    told = await s.execute(
+        select(Worker.capabilities["slots"]["cpu"].label("slots"), Worker.capabilities["ffmpeg"].label("ffmpeg")).where(
+            _serves(Pool.CPU, heard_within_s)
+        )
+    )
+    found = [(slots, _builds(row.ffmpeg)) for row in told if (slots := _slots(row.slots))]
+    each = tuple(sorted((slots for slots, _ in found), reverse=True))
+    builds = Counter(build for _, has in found for build in has)
+    return Capacity(workers=len(each), slots=sum(each), each=each, builds=dict(builds))
 
 
 async def others_serve(s: AnySession, worker_id: str, pool: Pool, *, heard_within_s: float) -> bool:
@@ -142,7 +150,8 @@ def has_work_left() -> ColumnElement[bool]:
 def _serves(pool: Pool, heard_within_s: float) -> ColumnElement[bool]:
     """Say that a worker takes steps of a pool. One with a key comes over HTTP: it may beat and never ask for work."""
     has_key = exists().where(WorkerApiKey.worker_id == Worker.id)
-    polls = or_(not_(has_key), Worker.asked_at > _ago(heard_within_s))
+    # What it asked so long ago may still wait for its answer.
+    polls = or_(not_(has_key), Worker.asked_at > _ago(heard_within_s + MOST_WAIT_S))
     return and_(is_there(heard_within_s), polls, not_(Worker.pools_aside.contains([pool.value])))
 
 
@@ -153,6 +162,13 @@ def _ago(seconds: float) -> ColumnElement[datetime]:
 def _slots(told: object) -> int:
     """Read a worker's own word for its slots: a number that a machine can have, or none."""
     return min(told, MOST_SLOTS) if type(told) is int and told > 0 else 0
+
+
+def _builds(told: object) -> set[str]:
+    """Read which ffmpegs a worker has, likewise."""
+    known = told if isinstance(told, list) else []
+    builds = (one.get("build") for one in known if isinstance(one, dict))
+    return {build for build in builds if isinstance(build, str) and build}
 
 
 def _encoders(told: object) -> dict[Codec, str]:

@@ -151,6 +151,7 @@ class Settings(BaseSettings):
     cpu_slots: Slots | None = None
     gpu_slots: Slots | None = None
     io_slots: Slots = 4
+    probe_slots: Slots = 2
     analysis_slots: Slots = 1
     orchestrate_slots: Slots = 20
     gpu_encoder: Names = ()  # empty: whatever works

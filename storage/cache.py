@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class Cache:
                 os.close(handle)
 
     async def _fill(self, handle: int, part: Path, size_bytes: int, fetch: Fetch) -> None:
+        if os.fstat(handle).st_mtime < _booted_at():
+            os.ftruncate(handle, 0)  # a machine that lost its power may have lost bytes in the middle, too
         have = os.fstat(handle).st_size  # what an earlier try has fetched of the same bytes
         try:
             await asyncio.to_thread(self._make_room, part)
@@ -78,6 +81,8 @@ class Cache:
                 await asyncio.to_thread(_append, handle, have, chunk)
                 have += len(chunk)
             if have != size_bytes:
+                if have > size_bytes:  # more would not make it right
+                    os.ftruncate(handle, 0)
                 raise StorageUnavailable("A stored file could not be read whole.")
             await asyncio.to_thread(os.fsync, handle)
         except OSError as error:
@@ -128,6 +133,12 @@ class _Copy:
         if path.name.startswith("."):
             return None
         return cls(path, stat.st_size, max(size, stat.st_size), stat.st_mtime)
+
+
+def _booted_at() -> float:
+    """Say when this machine was started, by the clock of files; where that is not told, before all files."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.time() - time.clock_gettime(clock) if clock is not None else 0.0
 
 
 def _borrowed(path: Path, size_bytes: int) -> int | None:

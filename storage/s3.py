@@ -41,6 +41,7 @@ READ_BYTES = 4 << 20
 AT_ONCE = 3  # ranges on their way
 DELETE_BATCH = 1000  # S3 takes no more in one call
 TIDY_AT_ONCE = 100
+CONFLICT_WAITS_S = (0.1, 0.5, 2.0)  # before a put that met another is tried again
 CHANGES = 3  # a source that is replaced over and over while we fetch it is given up
 
 
@@ -70,15 +71,20 @@ class S3Store:
     async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
         attributes = {"Content-Type": content_type(checked(key))}
         mode: Literal["create", "overwrite"] = "create" if create_only else "overwrite"
-        try:
-            await asked(
-                obstore.put_async(self._bucket, key, data, mode=mode, use_multipart=False, attributes=attributes)
-            )
-        except AlreadyExistsError:
-            return False
-        except ObjectMissing as error:  # to a put it can only mean this
-            raise StorageUnavailable("The bucket does not exist.") from error
-        return True
+        for wait_s in CONFLICT_WAITS_S:
+            try:
+                await asked(
+                    obstore.put_async(self._bucket, key, data, mode=mode, use_multipart=False, attributes=attributes)
+                )
+                return True
+            except AlreadyExistsError:
+                if await self.stat(key) is not None:
+                    return False
+            except ObjectMissing as error:  # to a put it can only mean this
+                raise StorageUnavailable("The bucket does not exist.") from error
+            # Amazon says the same of puts that meet (409), of which none may have been taken.
+            await asyncio.sleep(wait_s)
+        raise StorageUnavailable("Storage refuses a file as one that is there already, and has none.")
 
     async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:
         async with writing(self._new_writer(key)) as writer:

@@ -87,9 +87,9 @@ class Multipart:
         try:
             answer = await self._ask("POST", key, {"uploadId": upload_id}, body=body, headers=headers)
         except Refused as refused:
-            if create_only and refused.status in (409, 412):
+            if create_only and refused.status == 412:
                 return False
-            raise
+            raise  # 409: it met another, and perhaps neither was taken
         # Amazon may say 200 first and think better of it afterwards.
         root = _xml(answer)
         if _name(root) == "Error":

@@ -75,6 +75,8 @@ class S3Writer:
             # An answer that was lost: asked again, the server has nothing left to complete.
             if error.code == "NoSuchUpload" and await self._whole.size_bytes() == self.size_bytes:
                 return True
+            if create_only and error.status == 409 and await self._whole.size_bytes() is not None:
+                return False
             raise refusal(error) from error
 
     async def _send(self, data: bytes) -> None:

@@ -13,6 +13,7 @@ from activities.audio import AudioSteps
 from activities.ending import EndingSteps
 from activities.failures import FailureInterceptor
 from activities.pictures import PictureSteps
+from activities.planning import PlanSteps
 from activities.probing import ProbeSteps
 from activities.publishing import ManifestSteps, PublishSteps
 from activities.recording import RecordingInterceptor
@@ -22,7 +23,7 @@ from activities.subtitles import SubtitleSteps
 from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from activities.webhooks import WebhookSteps
-from contracts.queues import Pool
+from contracts.queues import ENCODERS, Pool
 from media.gpu import Gpu
 from media.limits import Limits
 from media.planning import PlanOptions
@@ -73,6 +74,8 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
     match pool:
         case Pool.CPU | Pool.GPU:
             return encoding_steps(settings, store, tools, parts.gpu)
+        case Pool.PROBE:
+            return probing_steps(settings, store, tools)
         case Pool.IO:
             options = PlanOptions(
                 ladder=settings.ladder,
@@ -85,13 +88,12 @@ def steps(pool: Pool, parts: Parts) -> Sequence[Callable[..., Any]]:
                 gpu_start_s=2 * settings.worker_heartbeat_interval,
             )
             gpus = IdleGpus(parts.database, heard_within_s=2 * settings.worker_heartbeat_interval)
-            looking = ProbeSteps(store, tools, options, CapacityHint(parts.database, settings), limits, gpus)
             remuxing = RemuxSteps(store, tools, limits, stall_s=settings.stall_seconds)
             return (
-                looking.probe,
+                *probing_steps(settings, store, tools),  # of jobs that began when sources were looked at here
                 remuxing.remux,
                 remuxing.drop_remux,
-                looking.plan,
+                PlanSteps(tools, options, CapacityHint(parts.database, settings), gpus).plan,
                 SubtitleSteps(store, tools).make_subtitles,
                 VerifySteps(store).verify,
                 ManifestSteps(store).write_manifests,
@@ -122,6 +124,11 @@ def encoding_steps(settings: Settings, store: Store, tools: Toolbox, gpu: Gpu) -
     )
 
 
+def probing_steps(settings: Settings, store: Store, tools: Toolbox) -> Sequence[Callable[..., Any]]:
+    """Name the steps that look at a source; remote workers run them too."""
+    return (ProbeSteps(store, tools, limits_of(settings)).probe,)
+
+
 def limits_of(settings: Settings) -> Limits:
     return Limits(
         pixels=settings.max_pixels,
@@ -141,7 +148,7 @@ def build_worker(client: Client, pool: Pool, parts: Parts, failures: FailureInte
     interceptors: list[Interceptor] = [RecordingInterceptor(parts.recorder), failures]
     assert parts.room is not None
     # Encodes differ in weight; of all else a slot is a slot.
-    lane: Lane | None = parts.room.lane(parts.slots[pool]) if pool in (Pool.CPU, Pool.GPU) else None
+    lane: Lane | None = parts.room.lane(parts.slots[pool]) if pool in ENCODERS else None
     interceptors.append(RoomInterceptor(parts.room, lane))
     served = [*steps(pool, parts)]
     workflows: list[type] = []

@@ -21,6 +21,7 @@ class CapacityHint:
 
     async def __call__(self) -> Capacity:
         """Count workers and their encoder slots; without an answer, this worker alone."""
+        # Which ffmpegs the others have is not known then either: the plan is made with those of this machine.
         alone = Capacity(workers=1, slots=slots(Pool.CPU, self._settings, this_machine()))
         try:
             async with self._database.read() as session:

@@ -11,7 +11,7 @@ from functools import partial
 from temporalio.client import Client
 
 from activities.failures import FailureInterceptor
-from contracts.queues import Pool
+from contracts.queues import ENCODERS, Pool, with_probes
 from contracts.states import WorkerType
 from media.tools import find_tools
 from mirror import writes
@@ -63,12 +63,13 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     tools = await find_tools(settings.ffmpeg)
     pools, gpu = await look_for_gpu(settings, pools, tools)
     machine = replace(this_machine(), gpu_sessions=gpu.sessions)
+    pools = with_probes(pools)
     slots = all_slots(pools, settings, machine)
     identity = WorkerIdentity(
         worker_id=called.worker_id,
         worker_name=called.name,
         # A worker is busy when its encoders are: a probe under way keeps nobody waiting.
-        slots={pool.queue: room for pool, room in slots.items() if pool in (Pool.CPU, Pool.GPU)},
+        slots={pool.queue: room for pool, room in slots.items() if pool in ENCODERS},
     )
     database = Database(joined.database_url, pool_size=POOL_CONNECTIONS)
     await database.wait_for_schema(timeout_s=120)

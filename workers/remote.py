@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -14,21 +14,22 @@ from temporalio.worker import SlotMarkUsedContext, SlotPermit, SlotReleaseContex
 
 from activities.failures import FailureInterceptor
 from contracts.gateway import MOST_WAIT_S, REMOTE_POOLS
-from contracts.queues import Pool
+from contracts.queues import ENCODERS, Pool, with_probes
 from media.gpu import Gpu
 from media.tools import Toolbox, find_tools
 from runtime.names import SettingsError
 from runtime.settings import Settings
 from storage.cache import Cache
 from storage.http import HttpStore
-from storage.http_calls import Away, Refused, Waits, WorkerCalls
+from storage.http_calls import Away, Refused, Waits, WorkerCalls, is_open_to_all
 from storage.local import LocalStore
-from workers.build import encoding_steps
+from workers.build import encoding_steps, probing_steps
 from workers.describing import about
 from workers.gpu import look_for_gpu
 from workers.machine import this_machine
 from workers.quarantine import Quarantine
 from workers.remote_api import ClaimedStep, RemoteApi
+from workers.remote_notes import RemoteNotes
 from workers.remote_step import RemoteStepRun
 from workers.room import Lane, Room, RoomInterceptor
 from workers.self_test import test_encode, test_gpu
@@ -71,7 +72,7 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     if url is None or key is None:
         raise SettingsError("A worker of an API elsewhere needs its address and a key: --api URL --key KEY.")
     if strange := [pool.value for pool in pools if pool not in REMOTE_POOLS]:
-        raise SettingsError(f"A worker that reaches only the API serves cpu and gpu, not {', '.join(strange)}.")
+        raise SettingsError(f"A worker that reaches only the API serves cpu, gpu and probe, not {', '.join(strange)}.")
     stopping = asyncio.Event()
     failures = FailureInterceptor()
 
@@ -88,6 +89,7 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     tools = await find_tools(settings.ffmpeg)
     pools, gpu = await look_for_gpu(settings, pools, tools)
     machine = replace(this_machine(), gpu_sessions=gpu.sessions)
+    pools = with_probes(pools)
     slots = all_slots(pools, settings, machine)
     work = LocalStore(settings.home / WORK)
     await work.remove_abandoned(limit=ABANDONED)
@@ -104,6 +106,8 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     described = {"capabilities": about(slots, machine, tools, gpu), "version": code_version()}
     worker = RemoteWorker(RemoteApi(calls), Kit(settings, tools, gpu, work, cache), room, slots, failures)
     failures.health = worker.quarantine
+    if is_open_to_all(url):
+        log.warning("the key can be read on its way to %s: give the API a certificate, and an address with https", url)
     log.info("serving %s for %s", ", ".join(pools), url)
     try:
         await worker.run(stopping, described)
@@ -116,7 +120,7 @@ class RemoteWorker:
         self, api: RemoteApi, kit: Kit, room: Room, slots: dict[Pool, int], failures: FailureInterceptor
     ) -> None:
         self._api, self._kit, self._room, self._failures = api, kit, room, failures
-        self._lanes = {pool: room.lane(count) for pool, count in slots.items()}
+        self._lanes = {pool: room.lane(count, light=pool not in ENCODERS) for pool, count in slots.items()}
         self._running: dict[asyncio.Task[None], RemoteStepRun] = {}
         self._open = {pool: asyncio.Event() for pool in slots}  # those that are asked for
         self._shut_out = "The API has not welcomed this worker yet."
@@ -189,6 +193,7 @@ class RemoteWorker:
                 await waits.once()
             except Refused as error:
                 self.refused(error)
+                await waits.once()
             finally:
                 if claimed is None:
                     lane.release_slot(cast(SlotReleaseContext, _Held(permit)))
@@ -202,7 +207,12 @@ class RemoteWorker:
         log.info("%s of job %d, attempt %d", claimed.step_key, claimed.job_id, claimed.attempt)
         kit = self._kit
         store = HttpStore(self._api.calls, claimed.claim, kit.work, kit.cache)
-        steps = {step.__name__: step for step in encoding_steps(kit.settings, store, kit.tools, kit.gpu)}
+        settings = kit.settings.model_copy(update=claimed.limits.model_dump() if claimed.limits else {})
+        served = (
+            *encoding_steps(settings, store, kit.tools, kit.gpu),
+            *probing_steps(settings, store, kit.tools),
+        )
+        steps = {step.__name__: step for step in served}
         run = RemoteStepRun(
             self._api,
             claimed,
@@ -247,7 +257,9 @@ class RemoteWorker:
                     await self._beat_now.wait()
 
     def _status(self) -> str:
-        return "idle" if any(lane.has_room for lane in self._lanes.values()) else "busy"
+        # Busy when its encoders are: a probe under way keeps nobody waiting.
+        encoders = [lane for pool, lane in self._lanes.items() if pool in ENCODERS] or self._lanes.values()
+        return "idle" if any(lane.has_room for lane in encoders) else "busy"
 
     def _welcomed(self) -> None:
         if self._shut_out:
@@ -281,24 +293,3 @@ class RemoteWorker:
             elif is_open.is_set():
                 is_open.clear()
                 self._failures.hand_back(pool.queue, why)
-
-
-class RemoteNotes:
-    """What this worker has set aside, written by the API, with a beat."""
-
-    def __init__(self, api: RemoteApi, status: Callable[[], str]) -> None:
-        self._api, self._status = api, status
-        self.found: frozenset[str] = frozenset()  # as its first beat was answered
-
-    async def aside(self) -> frozenset[str]:
-        return self.found
-
-    async def set_aside(self, pools: frozenset[str], why: str) -> None:
-        try:
-            await self._api.beat(self._status(), {"pools_aside": sorted(pools), "aside_because": why})
-        except Refused as error:
-            if error.status != 403:  # disabled: it was written all the same
-                raise
-
-    async def others_serve(self, pool: Pool) -> bool:
-        return True  # asked of `io` only, which somebody local serves

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from contracts.gateway import MOST_WAIT_S
+from contracts.gateway import MOST_WAIT_S, SourceLimits
 from contracts.message import Message
 from contracts.queues import Pool
 from contracts.steps import StepFailure, StepProgress
@@ -28,6 +28,7 @@ class ClaimedStep(Message):
     heartbeat_timeout_s: float
     progress_every_s: float
     request: dict[str, Any]
+    limits: SourceLimits | None = None  # none: an API that is older than this
 
 
 @dataclass(frozen=True)

@@ -120,9 +120,9 @@ class Room:
         for lane in self._lanes:
             lane.look()
 
-    def lane(self, slots: int) -> "Lane":
-        """Open a lane for the Temporal worker of one pool."""
-        made = Lane(self, slots)
+    def lane(self, slots: int, *, light: bool = False) -> "Lane":
+        """Open a lane for the steps of one pool; light ones need no memory to speak of, and wait for nobody's."""
+        made = Lane(self, slots, light=light)
         self._lanes.add(made)
         return made
 
@@ -130,8 +130,8 @@ class Room:
 class Lane(CustomSlotSupplier):
     """The slots of one pool: never more steps than there are, and fewer when they are large."""
 
-    def __init__(self, room: Room, slots: int) -> None:
-        self._room, self._slots = room, slots
+    def __init__(self, room: Room, slots: int, *, light: bool = False) -> None:
+        self._room, self._slots, self._light = room, slots, light
         self._loop = asyncio.get_running_loop()
         # No answer yet. Weakly: when a poller is stopped at the moment it is given one, nobody returns it.
         self._asking: WeakSet[SlotPermit] = WeakSet()
@@ -146,7 +146,7 @@ class Lane(CustomSlotSupplier):
             not self._asking
             and self.has_room
             and len(self._running) == len(self._weights)  # one that has come and is not weighed yet comes first
-            and not self._room.is_waited_for()
+            and (self._light or not self._room.is_waited_for())
         )
 
     @property

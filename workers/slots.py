@@ -28,6 +28,8 @@ def slots(pool: Pool, settings: Settings, machine: Machine) -> int:
             return settings.gpu_slots or max(1, min(machine.gpu_sessions, of_all // settings.machine_workers))
         case Pool.IO:
             return settings.io_slots
+        case Pool.PROBE:
+            return settings.probe_slots
         case Pool.ANALYSIS:
             return settings.analysis_slots
         case Pool.ORCHESTRATE:

@@ -29,7 +29,7 @@ async def drop_remux(job: TranscodeRequest) -> None:
         DropRemux(source_key=remux_key(job.video_id, job.job_id)),
         activity_id="drop-remux",
         task_queue=options.TIDY.queue,
-        start_to_close_timeout=options.TIDY.limit,
+        start_to_close_timeout=options.TIDY.limit(),
         retry_policy=options.retries(options.TIDY, attempts_left=1),
         summary="remove the copy of the source",
     )

@@ -28,9 +28,6 @@ LONG_WAITS = 100
 # side by side. More than the longest list has that waits for nothing, or it would begin anew for ever.
 LONG_HISTORY = 20_000
 
-# A disk or a network that gives less is broken, not slow. Whoever opens a source may have to fetch all of it first.
-SLOWEST_BYTES_PER_S = 5e6
-
 # A worker that lacks a step's ffmpeg hands it back, at no cost. After so many times nobody seems to have it any more …
 BUILD_WAITS = 2
 # … and the work moves to another ffmpeg; not for ever: workers that are upgraded one by one may pass it to and fro.
@@ -43,6 +40,7 @@ ALTERNATIVE_MOVES = 2
 class Promise:
     queue: TaskQueue
     limit_s: float  # one attempt may take this long
+    fetches: bool = False  # and as long as it may take to bring the source to the worker, before
     heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
     turn: Turn = Turn.REST  # before whom it goes within its tier
     start_within_s: float = 0.0  # waits no longer for a worker; 0: for as long as it takes
@@ -50,12 +48,13 @@ class Promise:
     until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
     regardless: bool = False  # runs to its end in a pause and after a cancel: it is how jobs end
 
-    @property
-    def limit(self) -> timedelta:
-        return timedelta(seconds=self.limit_s)
+    def limit(self, size_bytes: int = 0) -> timedelta:
+        """Say how long an attempt may take; a worker on a slow line fetches a megabyte a second."""
+        return timedelta(seconds=self.limit_s + self.fetches * size_bytes / 1e6)
 
 
 PLAN = Promise(TaskQueue.IO, limit_s=60, heartbeats=False)
+THUMBNAIL = Promise(TaskQueue.CPU, limit_s=1500, fetches=True)  # a dozen pictures at most, two minutes each
 VERIFY = Promise(TaskQueue.IO, limit_s=900)
 MANIFESTS = Promise(TaskQueue.IO, limit_s=300, heartbeats=False, regardless=True)
 TIDY = Promise(TaskQueue.IO, limit_s=60, heartbeats=False, until_done=True, regardless=True)
@@ -65,56 +64,42 @@ REMOVE = Promise(TaskQueue.ORCHESTRATE, limit_s=300, heartbeats=False, regardles
 
 
 def probe(size_bytes: int) -> Promise:
-    """A probe reads the whole file once."""
-    return Promise(TaskQueue.IO, limit_s=600 + _reading_s(size_bytes))
+    """A probe reads the whole file once; a slow disk gives 5 MB a second."""
+    return Promise(TaskQueue.PROBE, limit_s=600 + size_bytes / 5e6, fetches=True)
 
 
 def remux(size_bytes: int) -> Promise:
     """Packets are copied, and the copy is looked at as a probe would."""
-    return Promise(TaskQueue.IO, limit_s=1200 + 4 * _reading_s(size_bytes))
+    return Promise(TaskQueue.IO, limit_s=1200 + 4 * size_bytes / 5e6, fetches=True)
 
 
 def subtitles(size_bytes: int) -> Promise:
     """The whole file is read once, as by the probe; nothing is decoded."""
-    return Promise(TaskQueue.IO, limit_s=600 + _reading_s(size_bytes))
+    return Promise(TaskQueue.IO, limit_s=600 + size_bytes / 5e6, fetches=True)
 
 
-def thumbnail(size_bytes: int) -> Promise:
-    """A dozen pictures at most, which have two minutes each."""
-    return Promise(TaskQueue.CPU, limit_s=1500 + _reading_s(size_bytes))
-
-
-def storyboard(plan: TranscodePlan, size_bytes: int) -> Promise:
+def storyboard(plan: TranscodePlan) -> Promise:
     """Mostly keyframes are decoded; at worst the whole source, many times faster than it plays."""
-    return Promise(TaskQueue.CPU, limit_s=1300 + 4 * plan.grid.duration_s + _reading_s(size_bytes))
+    return Promise(TaskQueue.CPU, limit_s=1300 + 4 * plan.grid.duration_s, fetches=True)
 
 
 def audio(plan: TranscodePlan, size_bytes: int, turn: Turn = Turn.REST) -> Promise:
     """AAC runs at many times real time; half of real time means something is wrong. The whole file is read for it."""
-    limit_s = 600 + 2 * plan.grid.duration_s + _reading_s(size_bytes)
-    return Promise(TaskQueue.CPU, limit_s, turn=turn)
+    limit_s = 600 + 2 * plan.grid.duration_s + size_bytes / 5e6
+    return Promise(TaskQueue.CPU, limit_s, fetches=True, turn=turn)
 
 
-def transcode(
-    grid: Grid, renditions: Sequence[PlannedRendition], segments: int, size_bytes: int, turn: Turn = Turn.REST
-) -> Promise:
+def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int, turn: Turn = Turn.REST) -> Promise:
     """Scale with length and size, with no cap: stalls are caught by frames that stop, not by this limit."""
     megapixels = sum(r.width * r.height for r in renditions) / 1e6
     seconds = grid.seconds(segments * grid.segment_frames)
-    limit_s = 600 + seconds * (10 + 60 * megapixels) + _reading_s(size_bytes)
-    return Promise(TaskQueue.CPU, limit_s, turn=turn)
+    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), fetches=True, turn=turn)
 
 
-def transcode_on_gpu(
-    grid: Grid, rendition: PlannedRendition, segments: int, size_bytes: int, *, start_within_s: float
-) -> Promise:
+def transcode_on_gpu(grid: Grid, rendition: PlannedRendition, segments: int, *, start_within_s: float) -> Promise:
     """As long as the CPU may take: a device that is slower hardly deserves the name."""
-    limit_s = transcode(grid, [rendition], segments, size_bytes).limit_s
-    return Promise(TaskQueue.GPU, limit_s, start_within_s=start_within_s, attempts=GPU_ATTEMPTS)
-
-
-def _reading_s(size_bytes: int) -> float:
-    return size_bytes / SLOWEST_BYTES_PER_S
+    limit_s = transcode(grid, [rendition], segments).limit_s
+    return Promise(TaskQueue.GPU, limit_s, fetches=True, start_within_s=start_within_s, attempts=GPU_ATTEMPTS)
 
 
 def turn(promise: Promise, owner: str, tier: Tier) -> Priority:

@@ -5,7 +5,7 @@ import asyncio
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.probing import ProbeSteps
+    from activities.planning import PlanSteps
     from contracts.media import SourceFacts, TranscodePlan
     from contracts.steps import MakePlan, MissingRendition, TranscodeRequest
     from workflows import options
@@ -86,4 +86,4 @@ class Planned:
             return self._plan
 
     async def _ask(self, request: MakePlan) -> TranscodePlan:
-        return await self._steps.run(ProbeSteps.plan, request, options.PLAN, "choose qualities and frame grid")
+        return await self._steps.run(PlanSteps.plan, request, options.PLAN, "choose qualities and frame grid")

@@ -90,7 +90,7 @@ async def thumbnail(steps: Steps, job: TranscodeRequest, facts: SourceFacts, pla
         ffmpeg=plan.ffmpeg,
     )
     try:
-        await steps.run(PictureSteps.thumbnail, request, options.thumbnail(job.source_size_bytes), "thumbnail")
+        await steps.run(PictureSteps.thumbnail, request, options.THUMBNAIL, "thumbnail")
     except ActivityError as error:
         # A video without a picture is still a video; the step's row says what went wrong.
         if is_cancelled_exception(error):
@@ -110,9 +110,8 @@ async def storyboard(steps: Steps, job: TranscodeRequest, facts: SourceFacts, pl
         duration_s=plan.grid.duration_s,
         ffmpeg=plan.ffmpeg,
     )
-    promise = options.storyboard(plan, job.source_size_bytes)
     try:
-        await steps.run(PictureSteps.storyboard, request, promise, "storyboard")
+        await steps.run(PictureSteps.storyboard, request, options.storyboard(plan), "storyboard")
     except ActivityError as error:
         workflow.logger.warning("no storyboard: %s", reason(error).sentence)
     except Outgrown:

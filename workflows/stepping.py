@@ -78,7 +78,7 @@ class Steps:
                 activity_id=name,
                 task_queue=promise.queue,
                 schedule_to_start_timeout=patience.left(),
-                start_to_close_timeout=promise.limit,
+                start_to_close_timeout=promise.limit(self._job.source_size_bytes),
                 heartbeat_timeout=timedelta(seconds=self._job.heartbeat_timeout_s) if promise.heartbeats else None,
                 retry_policy=options.retries(promise, self._job.max_attempts - tries.used, give_up_on),
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -24,9 +24,10 @@ from tests.e2e.remote import serving_elsewhere
 from tests.e2e.service import Service
 
 POLLERS, BEAT_S = 200, 30.0
-MEASURED_S = 150.0  # five questions and five beats of each
+MEASURED_S = 150.0  # of each machine three times two questions, and five beats
 SHARE, LATE_S = 0.05, 1.0
 VIDEOS = 5
+ASKED = ("cpu", "probe")  # by every remote worker that was not told otherwise
 # As a remote worker's client sends them, with its key.
 HEAD = (
     "POST /api/worker/{what} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nAccept-Encoding: gzip, deflate\r\n"
@@ -81,8 +82,9 @@ def pollers(bench: Bench) -> str:
         Verdict("nobody is refused", f"{len(heard.odd)} odd answers {heard.odd[:1] or ''}".strip(), not heard.odd),
     ]
     intro = (
-        f"{count} registered machines, each with a question of {MOST_WAIT_S:g} s always open and a beat every"
-        f" {BEAT_S:g} s, over connections that stay open, without TLS; {measured_s:g} s before they come and as long"
+        f"{count} registered machines, each with two questions of {MOST_WAIT_S:g} s always open, one for encodes and"
+        f" one for sources to look at, and a beat every {BEAT_S:g} s, over connections that stay open,"
+        f" without TLS; {measured_s:g} s before they come and as long"
         f" with them ({heard.empty} empty answers, {heard.beats} beats). Shares of one core, by `/proc`. Then {VIDEOS}"
         f" videos, one by one: from a step's scheduling until a machine has read it, {len(heard.waits_s)} steps."
         f" {when}."
@@ -105,7 +107,7 @@ async def _run(bench: Bench, service: Service, clip: Path, count: int, measured_
         asyncio.create_task(each)
         for number, key in enumerate(keys)
         for each in (
-            _ask(service.url, key, number * spread_s, heard),
+            *(_ask(service.url, key, pool, number * spread_s, heard) for pool in ASKED),
             _beat(service.url, key, number * spread_s, heard),
         )
     ]
@@ -129,7 +131,7 @@ async def _run(bench: Bench, service: Service, clip: Path, count: int, measured_
 
 async def _registered(url: str, count: int) -> list[str]:
     keys = []
-    about = {"pools": ["cpu"], "slots": {"cpu": 1}}
+    about = {"pools": list(ASKED), "slots": dict.fromkeys(ASKED, 1)}
     async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as http:
         for number in range(count):
             body = {"worker_name": f"poller-{number}", "capabilities": about}
@@ -168,12 +170,12 @@ def _named(alone: Spent, asked: Spent) -> list[tuple[str, Spent]]:
 # --- a machine that waits -------------------------------------------------------------------------------------------
 
 
-async def _ask(url: str, key: str, after_s: float, heard: Heard) -> None:
+async def _ask(url: str, key: str, pool: str, after_s: float, heard: Heard) -> None:
     """Ask for work for ever, as workers/remote.py does; a step that comes is noted and given up."""
     await asyncio.sleep(after_s)
     line = await Line.open(url, key)
     while True:
-        status, body = await line.post("claim", {"pool": "cpu", "wait_s": MOST_WAIT_S})
+        status, body = await line.post("claim", {"pool": pool, "wait_s": MOST_WAIT_S})
         if status == 204:
             heard.empty += 1
         elif status == 200:

@@ -82,6 +82,7 @@ async def _serve(uploaded: list[Queued], moves: Mapping[int, Tier]) -> tuple[Lin
         line = Line(client, uploaded, stack)
         await line.upload()
         await line.serve(TaskQueue.ORCHESTRATE)
+        await line.serve(TaskQueue.PROBE)
         await line.serve(TaskQueue.IO)
         await line.wait_for(TaskQueue.CPU, waiting_steps(uploaded))
         for number, tier in moves.items():

@@ -145,7 +145,7 @@ async def test_playback_answers_ranges_etags_and_cors(service: Service, ready_vi
 async def test_a_worker_tells_what_it_may_spend_and_which_code_it_runs(service: Service) -> None:
     [row] = await service.query("SELECT worker_name, version, capabilities FROM workers WHERE status <> 'offline'")
     told, machine = json.loads(row["capabilities"]), this_machine()
-    assert told["pools"] == ["orchestrate", "io", "cpu"] and set(told["slots"]) == set(told["pools"])
+    assert told["pools"] == ["orchestrate", "io", "cpu", "probe"] and set(told["slots"]) == set(told["pools"])
     assert told["slots"]["cpu"] == slots(Pool.CPU, Settings(home=service.home, cpu_slots=None), machine)
     assert (told["cores"], told["memory_bytes"]) == (machine.cores, machine.memory_bytes)
     assert _commit(row["version"]) == _commit(code_version())
@@ -190,7 +190,7 @@ async def test_temporals_page_speaks_of_videos_and_of_what_is_done_to_them(
     encoded = [step for name, step in steps.items() if name.startswith("transcode:")]
     assert encoded and all(queue == "vlog-cpu" and said.startswith("segments ") for queue, said in encoded)
     assert steps == steps | {
-        "probe": ("vlog-io", "look at the source"),
+        "probe": ("vlog-probe", "look at the source"),
         "plan": ("vlog-io", "choose qualities and frame grid"),
         "thumbnail": ("vlog-cpu", "thumbnail"),
         "verify": ("vlog-io", "check every rendition as a whole"),
@@ -198,7 +198,7 @@ async def test_temporals_page_speaks_of_videos_and_of_what_is_done_to_them(
         "publish": ("vlog-orchestrate", "put master.m3u8 and manifest.mpd in place"),
         "finalize": ("vlog-orchestrate", "write that the video is ready"),
     }
-    for queue in ("vlog-orchestrate", "vlog-io", "vlog-cpu"):
+    for queue in ("vlog-orchestrate", "vlog-io", "vlog-probe", "vlog-cpu"):
         request = DescribeTaskQueueRequest(
             namespace="default",
             task_queue=TaskQueue(name=queue),

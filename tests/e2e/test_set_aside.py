@@ -185,7 +185,7 @@ async def test_the_only_worker_with_a_broken_ffprobe_fails_no_upload(
     created = await service.upload(clip, title="seen by nobody")
 
     async def stands_aside() -> bool:
-        return bool(json.loads((await row_of(service))["pools_aside"]) == ["cpu", "io"])
+        return bool(json.loads((await row_of(service))["pools_aside"]) == ["cpu", "io", "probe"])
 
     await eventually(stands_aside, within=60)
     assert (await service.get(f"/api/videos/{created['video_id']}"))["status"] in ("pending", "processing")

@@ -44,6 +44,7 @@ async def line_of(videos: Sequence[Queued], client: Client) -> AsyncIterator[Lin
         line = Line(client, videos, stack)
         await line.upload()
         await line.serve(TaskQueue.ORCHESTRATE)
+        await line.serve(TaskQueue.PROBE)
         await line.serve(TaskQueue.IO)
         await line.wait_for(TaskQueue.CPU, waiting_steps(videos))
         yield line
@@ -116,11 +117,11 @@ async def test_nobody_viral_waits_for_the_workflows_and_probes_of_others() -> No
         await moving
 
         async def probes_are_in_line() -> bool:
-            backlog = await line.backlog(TaskQueue.IO)
+            backlog = await line.backlog(TaskQueue.PROBE)
             return backlog[Tier.VIRAL.priority] >= 2 and backlog[Tier.FREE.priority] >= 16
 
         await eventually(probes_are_in_line, within=60)
-        await line.serve(TaskQueue.IO, slots=1)
+        await line.serve(TaskQueue.PROBE, slots=1)
 
         async def all_are_looked_at() -> bool:
             return len(line.steps.probed) == len(videos)

@@ -208,11 +208,11 @@ async def test_three_hours_stay_far_below_every_history_limit() -> None:
 
     # A step has time by its length and by the size of the file, which it may have to fetch.
     size = REQUEST.source_size_bytes
-    assert _limits_s(parent, "thumbnail") == {options.thumbnail(size).limit_s}
-    assert _limits_s(parent, "encode_audio") == {options.audio(steps.planned, size).limit_s}
-    assert _limits_s(parent, "storyboard") == {options.storyboard(steps.planned, size).limit_s}
+    assert _limits_s(parent, "thumbnail") == {options.THUMBNAIL.limit(size).total_seconds()}
+    assert _limits_s(parent, "encode_audio") == {options.audio(steps.planned, size).limit(size).total_seconds()}
+    assert _limits_s(parent, "storyboard") == {options.storyboard(steps.planned).limit(size).total_seconds()}
     lengths = {span.segments for span in spans}
-    expected = [options.transcode(grid, rungs[-1:], length, size).limit_s for length in lengths]
+    expected = [options.transcode(grid, rungs[-1:], length).limit(size).total_seconds() for length in lengths]
     assert sorted(_limits_s(child, "transcode_span")) == pytest.approx(sorted(expected))
 
 

@@ -342,9 +342,10 @@ class FakeSteps:
         return {
             "vlog-orchestrate": [self.publish, self.remove_partial, self.finalize, self.fail_job],
             "vlog-io": [
-                *(self.probe, self.remux, self.drop_remux, self.plan),
+                *(self.remux, self.drop_remux, self.plan),
                 *(self.make_subtitles, self.verify, self.write_manifests),
             ],
+            "vlog-probe": [self.probe],
             "vlog-cpu": [self.transcode_span, self.encode_audio, self.thumbnail, self.storyboard],
             **({} if self.story == gpu_stories.SILENT else {"vlog-gpu": [self.transcode_span]}),
         }

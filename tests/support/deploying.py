@@ -11,7 +11,7 @@ import yaml
 
 from cli.main import app
 from cli.processes import parse_pools
-from contracts.queues import Pool
+from contracts.queues import Pool, with_probes
 from runtime.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def check_command(words: Sequence[str]) -> tuple[Pool, ...]:
     command = group.get_command(None, name)  # type: ignore[attr-defined]
     assert command is not None, f"vlog has no command {name!r}"
     context = command.make_context(name, list(rest))
-    return tuple(parse_pools(",".join(context.params["pool"]))) if name == "worker" else ()
+    return with_probes(parse_pools(",".join(context.params["pool"]))) if name == "worker" else ()
 
 
 def check_settings(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Settings:

@@ -21,7 +21,7 @@ from workers.build import Parts, build_worker
 from workers.room import Room
 from workflows.transcode_video import TranscodeVideo
 
-POOLS = (Pool.CPU, Pool.IO, Pool.ORCHESTRATE)
+POOLS = (Pool.CPU, Pool.PROBE, Pool.IO, Pool.ORCHESTRATE)
 
 
 async def transcoded(

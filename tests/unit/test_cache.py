@@ -1,6 +1,7 @@
 """Copies of sources on a worker's disk: fetched once, never half, never taken from who reads them."""
 
 import asyncio
+import hashlib
 import os
 import shutil
 import subprocess
@@ -206,3 +207,28 @@ async def test_processes_of_one_machine_share_and_a_killed_one_holds_nothing(fol
     began = time.monotonic()
     (await Source("a", 500).lent_by(Cache(folder, limit_bytes=600, reserve_bytes=0))).give_back()
     assert time.monotonic() - began < 5
+
+
+async def test_more_than_there_is_begins_anew(folder: Path) -> None:
+    """A server, or somebody, has put too much into half a download: it would never fit."""
+    source, cache = Source("a"), room_for(folder, 2)
+    await use(cache, source)
+    [whole] = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    whole.rename(f"{whole}.{SIZE}.part")
+    with whole.with_name(f"{whole.name}.{SIZE}.part").open("ab") as part:
+        part.write(b"too much")
+    os.utime(part.name)
+    with pytest.raises(StorageUnavailable):
+        await source.lent_by(cache)
+    await use(cache, source)
+    assert source.asked == [0, SIZE + 8, 0]
+
+
+async def test_half_a_download_from_before_the_machine_was_started_is_not_gone_on_with(folder: Path) -> None:
+    source, cache = Source("a"), room_for(folder, 2)
+    folder.mkdir()
+    name = hashlib.sha256(b"a").hexdigest()[:40]
+    (folder / f"{name}.{SIZE}.part").write_bytes(bytes(500))  # zeros: the disk never got the bytes
+    os.utime(folder / f"{name}.{SIZE}.part", (1, 1))
+    await use(cache, source)
+    assert source.asked == [0]

@@ -14,10 +14,12 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.probing import ProbeSteps
 from activities.transcode import TranscodeSteps
 from contracts.ids import JobId, ObjectKey, VideoId
+from contracts.media import SourceFacts
 from contracts.queues import TaskQueue
-from contracts.steps import TranscodedSpan, TranscodeRequest, TranscodeSpan
+from contracts.steps import Probe, TranscodedSpan, TranscodeRequest, TranscodeSpan
 from tests.integration.api.running import Api
 from tests.integration.api.workers import Machine, register
 from tests.replay.fake_plans import FACTS, PLAN
@@ -46,6 +48,18 @@ class OneStep:
         return await Steps(job).run(TranscodeSteps.transcode_span, span, promise, "one step")
 
 
+@workflow.defn
+class OneProbe:
+    """Look at one source by the rules of every job."""
+
+    @workflow.run
+    async def run(self, probe: Probe) -> SourceFacts:
+        job = TranscodeRequest(
+            video_id=probe.video_id, job_id=probe.job_id, slug="x", source_key=probe.source_key, heartbeat_timeout_s=60
+        )
+        return await Steps(job).run(ProbeSteps.probe, probe, options.probe(len(SOURCE)), "one probe")
+
+
 @dataclass(frozen=True)
 class Waiting:
     """A step that waits for somebody to ask for it."""
@@ -72,7 +86,9 @@ async def workflows(api: Api) -> AsyncIterator[None]:
     # The API's own client is lazy, and workers want one that is connected.
     address = api.temporal.service_client.config.target_host
     client = await Client.connect(address, data_converter=api.temporal.data_converter)
-    async with Worker(client, task_queue=QUEUE, workflows=[OneStep], workflow_runner=UnsandboxedWorkflowRunner()):
+    async with Worker(
+        client, task_queue=QUEUE, workflows=[OneStep, OneProbe], workflow_runner=UnsandboxedWorkflowRunner()
+    ):
         yield
 
 
@@ -108,6 +124,25 @@ async def step(api: Api, heartbeat_s: float = 60.0) -> AsyncIterator[Waiting]:
                 await handle.terminate()
 
 
+@asynccontextmanager
+async def probe(api: Api) -> AsyncIterator[WorkflowHandle[OneProbe, SourceFacts]]:
+    """Upload something, and ask for a look at it."""
+    created = (await api.http.put("/api/videos?filename=a.mp4", content=SOURCE)).json()
+    asked = Probe(
+        job_id=JobId(created["job_id"]),
+        video_id=VideoId(created["video_id"]),
+        source_key=ObjectKey(f"uploads/{created['video_id']}.mp4"),
+    )
+    async with workflows(api):
+        name = f"one-probe-{created['video_id']}"
+        handle = await api.temporal.start_workflow(OneProbe.run, asked, id=name, task_queue=QUEUE)
+        try:
+            yield handle
+        finally:
+            with suppress(RPCError):
+                await handle.terminate()
+
+
 @dataclass(frozen=True)
 class Remote:
     """A worker that has only its key, and one step."""
@@ -139,11 +174,13 @@ async def post(api: Api, machine: Machine, what: str, **body: Any) -> httpx.Resp
     return await api.http.post(f"/api/worker/{what}", json=body, headers={"X-Worker-API-Key": machine.key})
 
 
-async def claimed(api: Api, name: str = "studio", machine: Machine | None = None, *, says: bool = True) -> Remote:
+async def claimed(
+    api: Api, name: str = "studio", machine: Machine | None = None, *, says: bool = True, pool: str = "cpu"
+) -> Remote:
     """Let a worker ask until it has a step, and say so, as every worker does at once."""
     machine = machine or await register(api, name)
     async with asyncio.timeout(60):
-        while (answer := await post(api, machine, "claim", **WAIT)).status_code == 204:
+        while (answer := await post(api, machine, "claim", pool=pool, wait_s=3)).status_code == 204:
             pass
     assert answer.status_code == 200, answer.text
     remote = Remote(machine, api, answer.json())

@@ -4,10 +4,11 @@ import asyncio
 import base64
 import hashlib
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
-from api import claims
+from api import claims, open_calls
 from tests.integration.api.claiming import Remote, Waiting, claimed, post, step
 from tests.integration.api.running import Api
 from tests.integration.api.workers import refused, register
@@ -179,6 +180,34 @@ async def test_only_whole_objects_of_a_sane_size_are_stored(api: Api, monkeypatc
         # The first one stays, whatever comes after it.
         assert (await remote.put(key, b"y" * 1000)).json() == {"key": key, "created": False}
         assert api.files()[key] == b"x" * 1000
+
+
+async def test_one_key_opens_only_so_much_at_a_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_calls, "MOST_QUESTIONS", 1)
+    monkeypatch.setattr(open_calls, "MOST_FILES", 1)
+    async with step(api) as waiting:
+        remote = await claimed(api)
+        asking = asyncio.create_task(post(api, remote.machine, "claim", pool="gpu", wait_s=3))
+        await asyncio.sleep(0.3)
+        again = await post(api, remote.machine, "claim", pool="gpu", wait_s=3)
+        assert (refused(again), again.headers["Retry-After"]) == ((429, "TOO_MANY_CLAIMS"), "5")
+        assert (await asking).status_code == 204
+
+        coming = asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"x"
+            await coming.wait()
+            yield b"y"
+
+        key, headers = waiting.folder + "seg_00000.m4s", {"X-Content-SHA256": hashlib.sha256(b"xy").hexdigest()}
+        path = f"/api/worker/output/{key}"
+        sending = asyncio.create_task(api.http.put(path, content=slowly(), headers=remote.headers | headers))
+        await asyncio.sleep(0.3)
+        assert refused(await remote.put(waiting.folder + "init.mp4", b"x")) == (429, "TOO_MANY_FILES")
+        coming.set()
+        assert (await sending).json() == {"key": key, "created": True}
+        assert (await remote.put(waiting.folder + "init.mp4", b"x")).status_code == 200
 
 
 async def test_results_and_progress_that_cannot_be_are_not_passed_on(api: Api) -> None:

@@ -72,7 +72,7 @@ async def test_while_it_is_published_a_pause_is_refused_and_a_cancel_comes_too_l
     }
     client = await connect(Joined("", api.temporal.service_client.config.target_host, "default", ""))
     async with AsyncExitStack() as running:
-        for queue in (TaskQueue.ORCHESTRATE, TaskQueue.IO, TaskQueue.CPU):
+        for queue in (TaskQueue.ORCHESTRATE, TaskQueue.PROBE, TaskQueue.IO, TaskQueue.CPU):
             told = [TranscodeVideo, TranscodeList] if queue is TaskQueue.ORCHESTRATE else []
             await running.enter_async_context(
                 Worker(

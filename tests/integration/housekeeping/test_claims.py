@@ -107,7 +107,7 @@ async def test_a_worker_that_could_not_write_keeps_its_claim(
     async with probing(database, client, outbox) as video:
         held = await client.workflow_service.poll_activity_task_queue(
             PollActivityTaskQueueRequest(
-                namespace="default", task_queue=QueueName(name=TaskQueue.IO), identity="studio"
+                namespace="default", task_queue=QueueName(name=TaskQueue.PROBE), identity="studio"
             ),
             timeout=timedelta(seconds=20),
         )

@@ -119,9 +119,9 @@ async def test_who_comes_over_http_counts_once_it_asks_for_work(database: Databa
         # Whatever it calls itself: it has a key.
         await admit(s, NewWorker("far", "far", WorkerType.LOCAL, capabilities=told), key, None)
     assert await counted() == ([], 0, False)
-    await change(database, "asked_at = now() - interval '30 seconds'")
+    await change(database, "asked_at = now() - interval '100 seconds'")
     assert await counted() == ([2], 3, True)
-    await change(database, "asked_at = now() - interval '61 seconds'")
+    await change(database, "asked_at = now() - interval '111 seconds'")
     assert await counted() == ([], 0, False)
 
 
@@ -246,5 +246,13 @@ async def test_a_workers_own_words_hold_up_nobody_else(database: Database) -> No
     boaster = WorkerIdentity("boaster", "boaster")
     await register(database, boaster, slots={"gpu": 2_000_000_000, "cpu": 2_000_000_000})
     assert await idle(database) == [2, MOST_SLOTS]
+    for number, builds in enumerate(("x", 7, {"build": "8.1"}, ["8.1", None, {"build": {}}, {"build": ""}, {}])):
+        odd = WorkerIdentity(f"builder-{number}", "odd")
+        await register(database, odd, slots={"cpu": 1}, ffmpeg=builds)
+    for number in range(2):
+        twice = [{"build": "8.1-abc"}, {"build": "8.1-abc"}, {"build": f"7.1-{number}"}]
+        await register(database, WorkerIdentity(f"known-{number}", "known"), slots={"cpu": 1}, ffmpeg=twice)
     async with database.read() as s:
-        assert (await capacity(s, heard_within_s=60)).each == (MOST_SLOTS,)
+        seen = await capacity(s, heard_within_s=60)
+    assert seen.each == (MOST_SLOTS, *[1] * 6)
+    assert seen.builds == {"8.1-abc": 2, "7.1-0": 1, "7.1-1": 1}

@@ -171,7 +171,7 @@ async def test_a_worker_is_busy_when_its_last_slot_is_taken(database: Database) 
     worker = WorkerIdentity("worker-1", "studio", slots={"vlog-cpu": 2})
     async with recording(database, worker) as recorder:
         first, second = claim(video, StepName.TRANSCODE), claim(other, StepName.TRANSCODE)
-        probe = claim(other, StepName.PROBE, queue="vlog-io")
+        probe = claim(other, StepName.PROBE, queue="vlog-probe")
         recorder.started(first)
         recorder.started(probe)
         assert status(recorder) is WorkerStatus.IDLE

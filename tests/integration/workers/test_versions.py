@@ -61,7 +61,7 @@ async def test_a_video_ends_on_the_version_it_began_with_while_another_takes_the
         return await client.start_workflow(TranscodeVideo.run, REQUEST, id=name, task_queue=TaskQueue.ORCHESTRATE)
 
     async with AsyncExitStack() as running:
-        for queue in (TaskQueue.IO, TaskQueue.CPU):
+        for queue in (TaskQueue.PROBE, TaskQueue.IO, TaskQueue.CPU):
             await running.enter_async_context(Worker(client, task_queue=queue, activities=served[queue]))
         await running.enter_async_context(await orchestrating("1.0+old"))
         await _make_current(client, "1.0+old")

@@ -29,7 +29,7 @@ from workers.build import Parts, build_worker
 from workers.room import Room
 from workflows.transcode_video import TranscodeVideo
 
-POOLS = (Pool.ORCHESTRATE, Pool.IO, Pool.CPU)
+POOLS = (Pool.ORCHESTRATE, Pool.IO, Pool.PROBE, Pool.CPU)
 LOWEST = Rung(name="90p", short_side=90, video_kbps=100, audio_kbps=64)
 
 

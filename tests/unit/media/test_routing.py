@@ -1,10 +1,8 @@
 """Which renditions an idle GPU is given, and what becomes of them when it does not make them."""
 
-from pathlib import Path
-
 import pytest
 
-from activities.probing import ProbeSteps
+from activities.planning import PlanSteps
 from contracts.ids import JobId
 from contracts.media import Capacity, FrameRate, Grid, IdleGpu, PlannedRendition, Span, TranscodePlan
 from contracts.states import Codec
@@ -13,7 +11,6 @@ from media.continuing import continued
 from media.pinning import pin_anew
 from media.planning import PlanOptions
 from media.routing import descended, routed
-from storage.local import LocalStore
 from tests.support.media_facts import source, tool, toolbox
 
 H264 = {Codec.H264: "h264_nvenc"}
@@ -109,7 +106,7 @@ def test_a_retry_goes_on_with_what_a_gpu_began_only_on_such_a_gpu(
 
 @pytest.mark.parametrize(("raised", "given"), [(False, {}), (True, {"360p-hevc": "hevc_nvenc"})])
 async def test_what_a_cpu_began_stays_there_when_its_turn_comes_unless_it_starts_anew(
-    tmp_path: Path, raised: bool, given: dict[str, str]
+    raised: bool, given: dict[str, str]
 ) -> None:
     """A codec beside H.264 is routed after the others, by a plan that no longer says what an earlier job began."""
 
@@ -119,7 +116,7 @@ async def test_what_a_cpu_began_stays_there_when_its_turn_comes_unless_it_starts
     async def gpus(but: JobId) -> tuple[IdleGpu, ...]:
         return (IdleGpu(slots=1, encoders=BOTH),)
 
-    steps = ProbeSteps(LocalStore(tmp_path), toolbox(), PlanOptions(), capacity, gpus=gpus)
+    steps = PlanSteps(toolbox(), PlanOptions(), capacity, gpus=gpus)
     before = plan(rung(360), rung(360, Codec.HEVC))
     now = plan(rung(360), rung(360, Codec.HEVC, generation=int(raised)))
     begun = now.goes_on_with(before)

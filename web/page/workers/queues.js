@@ -9,7 +9,7 @@ import { Chart } from "./chart.js";
 const LOOK_MS = 3000;
 const KEPT = 100; // five minutes
 /** They are always these: what is not known yet has its place. */
-const NAMES = ["orchestrate", "cpu", "gpu", "io", "analysis"].map((name) => `vlog-${name}`);
+const NAMES = ["orchestrate", "cpu", "gpu", "io", "probe", "analysis"].map((name) => `vlog-${name}`);
 /** What was seen since the page was opened: it stays while one looks at something else. */
 const seen = new Map();
 

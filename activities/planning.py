@@ -1,0 +1,54 @@
+"""Decide what to make of a source. The answer goes into history, and is kept to."""
+
+from collections.abc import Awaitable, Callable
+
+from temporalio import activity
+
+from contracts.ids import JobId
+from contracts.media import Capacity, IdleGpu, TranscodePlan
+from contracts.steps import MakePlan
+from media.continuing import continued
+from media.pinning import pin_anew
+from media.planning import PlanOptions, make_plan
+from media.routing import descended, routed
+from media.tools import Toolbox
+
+
+class PlanSteps:
+    def __init__(
+        self,
+        tools: Toolbox,
+        options: PlanOptions,
+        capacity: Callable[[], Awaitable[Capacity]],
+        gpus: Callable[[JobId], Awaitable[tuple[IdleGpu, ...]]] | None = None,
+    ) -> None:
+        self._tools, self._options, self._capacity, self._gpus = tools, options, capacity, gpus
+
+    @activity.defn
+    async def plan(self, request: MakePlan) -> TranscodePlan:
+        """Choose rungs, grid, spans, lists and encoder, for the workers that are there now.
+
+        Safe to repeat: it is a pure choice. It is a step, not workflow code, so that a new ladder
+        tomorrow cannot change what a running video has already promised.
+        """
+        if request.again and request.continues is not None:
+            return await self._planned_again(request, request.continues)
+        capacity = await self._capacity()
+        tools = self._tools.known_to(capacity.builds)
+        plan = make_plan(request.facts, self._options, tools, request.qualities, capacity)
+        gpus = await self._idle_gpus(request)
+        plan = continued(plan, request, frozenset(tool.build for tool in tools.tools), gpus)
+        begun = plan.goes_on_with(request.continues) if request.same_output else ()
+        # What comes after these looks for a GPU when it is its turn.
+        return routed(plan, gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
+
+    async def _planned_again(self, request: MakePlan, before: TranscodePlan) -> TranscodePlan:
+        if request.routes:
+            return routed(before, await self._idle_gpus(request), request.routes, request.begun)
+        lost = request.descends
+        anew = (*request.anew, *((lost.name,) if lost else ()))
+        tools = self._tools.known_to((await self._capacity()).builds)
+        return descended(before, pin_anew(before, request.facts, tools, request.pending, anew), lost)
+
+    async def _idle_gpus(self, request: MakePlan) -> tuple[IdleGpu, ...]:
+        return await self._gpus(request.job_id) if self._gpus else ()
