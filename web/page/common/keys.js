@@ -21,6 +21,7 @@ const LIST = [
 let awaiting = "";
 
 export function listenToKeys() {
+  // Before anybody else: the second of two keys (`g l`) is not the player's.
   addEventListener("keydown", (event) => {
     const at = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, dialog")) return;
@@ -37,7 +38,7 @@ export function listenToKeys() {
       return;
     }
     event.preventDefault();
-  });
+  }, true);
 }
 
 function focusSearch() {
