@@ -40,9 +40,7 @@ class Picture:
 class Stream(Generic[Key]):
     """One reader: the newest picture of each thing that changed since it was last sent one."""
 
-    def __init__(
-        self, gone: Callable[[Key], bytes], keys: Collection[Key] = (), held: SignedIn | None = None
-    ) -> None:
+    def __init__(self, gone: Callable[[Key], bytes], keys: Collection[Key] = (), held: SignedIn | None = None) -> None:
         self.keys = frozenset(keys)
         self.held = held  # the session that opened it, and that it does not outlive
         self._gone = gone

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.e2e.browsing import chromium, open_page
 from tests.e2e.cable import Cable, cable
@@ -210,8 +210,23 @@ async def test_nothing_serious_stands_in_anybodys_way_and_nothing_moves(
     await page.goto(slow_service.url.replace("127.0.0.1", "localhost") + "/health")
     await page.set_content(snippet)
     await expect(page.frame_locator("iframe").get_by_role("button", name="Play", exact=True).first).to_be_visible()
+    await lose_the_master(page)
     await page.goto(f"{slow_service.url}/watch/{ready['slug']}")
+    await expect(page.get_by_text("The connection was lost. It goes on by itself.")).to_be_visible()
     await expect(page.get_by_role("button", name="Play", exact=True).first).to_be_visible()
+    await expect(page.get_by_role("button", name="Quality")).to_be_visible()
     found += await barriers_in_both(page, "the public player")
     assert await moved(page) == []
     assert found == []
+
+
+async def lose_the_master(page: Page) -> None:
+    """Let nobody answer as often as hls.js asks by itself."""
+    lost = 0
+
+    async def lose(route: Route) -> None:
+        nonlocal lost
+        lost += 1
+        await (route.abort() if lost <= 2 else route.continue_())
+
+    await page.route("**/master.m3u8", lose)

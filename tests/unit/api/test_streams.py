@@ -276,7 +276,7 @@ async def test_a_stream_lasts_no_longer_than_its_session() -> None:
     for ping_s in (0.01, 60.0):
         stream: Stream[int] = Stream(lambda key: b"", held=SignedIn("a", int(time.time()) + 1))
         async with asyncio.timeout(SOON):
-            assert set([frame async for frame in stream.frames(PING, ping_s)]) <= {PING}
+            assert {frame async for frame in stream.frames(PING, ping_s)} <= {PING}
 
 
 async def test_who_signs_out_ends_their_own_streams() -> None:

@@ -1,6 +1,6 @@
 // What one may do with a video, as its state allows.
 import { post, remove } from "../common/api.js";
-import { Dialog } from "../common/dialog.js";
+import { Dialog, Sure } from "../common/dialog.js";
 import { Icon } from "../common/icons.js";
 import { Menu } from "../common/menu.js";
 import { go } from "../common/router.js";
@@ -47,16 +47,6 @@ export function Actions({ video, job, progress, reload }) {
     ${asked === "tier" && html`<${Tier} job=${job} close=${close} change=${(tier) => onJob("priority", `Its tier is ${tier}.`, { tier })} />`}
     ${asked === "retranscode" && html`<${Retranscode} video=${video} close=${close} reload=${reload} />`}
   </div>`;
-}
-
-function Sure({ title, verb, close, act, children }) {
-  return html`<${Dialog} title=${title} close=${close}>
-    <p class="muted">${children}</p>
-    <footer>
-      <button class="button" onClick=${close}>Back</button>
-      <button class="button primary danger" onClick=${() => (close(), act())}>${verb}</button>
-    </footer>
-  <//>`;
 }
 
 function Tier({ job, close, change }) {
