@@ -75,6 +75,8 @@ async def watch(page: Page, line: Cable) -> None:
 
     await eventually(moved, within=90)
     await expect(page.locator(".video-head .badge")).to_have_text("ready", timeout=120_000)
+    report = page.get_by_role("region", name="Report")
+    await expect(report).to_contain_text("Every segment of 3 qualities was checked", timeout=30_000)
 
     await page.get_by_role("button", name="Play", exact=True).first.click()
 
@@ -188,6 +190,10 @@ async def test_nothing_serious_stands_in_anybodys_way_and_nothing_moves(
         await page.goto(f"{slow_service.url}/#/{place}")
         await expect(page.locator("main h1")).to_have_text(heading, timeout=15_000)
         await expect(page.locator("[aria-busy=true]")).to_have_count(0)
+        if place == "":
+            await page.wait_for_function("[...document.querySelectorAll('.card img')].some((one) => one.naturalWidth)")
+        if place == "queues":
+            await expect(page.get_by_role("img", name="Backlog of vlog-cpu")).to_be_visible()
         if place.startswith("videos/"):
             await expect(page.get_by_role("region", name="Events")).to_be_visible()
         assert await moved(page) == [], place

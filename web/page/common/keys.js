@@ -1,8 +1,8 @@
 // Keys for the whole page, and the list of them.
 import { Dialog } from "./dialog.js";
 import { go } from "./router.js";
-import { store, useStore } from "./store.js";
-import { html } from "./view.js";
+import { store } from "./store.js";
+import { html, useStore } from "./view.js";
 
 const shown = store(false);
 const LIST = [

@@ -6,11 +6,10 @@ import { Menu } from "../common/menu.js";
 import { go } from "../common/router.js";
 import { TIERS } from "../common/tiers.js";
 import { attempt, say } from "../common/toasts.js";
-import { html, useState } from "../common/view.js";
+import { html, useState, useStore } from "../common/view.js";
 import { forget, refresh } from "../library/list.js";
 import { Retranscode } from "./retranscode.js";
 import { about, workflowUrl } from "./about.js";
-import { useStore } from "../common/store.js";
 
 const ENDED = ["completed", "failed", "cancelled"];
 

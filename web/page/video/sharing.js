@@ -1,9 +1,8 @@
 // Who may see it: published or not, its public address, and what to paste into another page.
 import { post, session } from "../common/api.js";
 import { Icon } from "../common/icons.js";
-import { useStore } from "../common/store.js";
 import { attempt } from "../common/toasts.js";
-import { html, useState } from "../common/view.js";
+import { html, useState, useStore } from "../common/view.js";
 import { moment } from "../common/words.js";
 
 export function Sharing({ video, reload }) {
