@@ -38,7 +38,7 @@ test("an answer that is cut off half-way is none", async () => {
   await assert.rejects(get("/cut"), { status: 0, code: "OFFLINE", passes: true });
 });
 
-test("nobody waits for ever for an answer, and a change is not said to be tried again", async () => {
+test("nobody waits for ever for an answer, and a change is not said to be tried again", { timeout: 10_000 }, async () => {
   answers = { "GET /silent": () => {}, "POST /gone": (response) => response.destroy() };
   const soon = mock.method(AbortSignal, "timeout", (ms) => {
     assert.equal(ms, 30_000);
@@ -59,7 +59,7 @@ test("who asks no longer is told so, and not that the service is away", async ()
   await assert.rejects(asked, { name: "AbortError" });
 });
 
-test("a 401 makes the page ask who it is: not every secret is that of the door", async () => {
+test("a 401 makes the page ask who it is: not every secret is that of the door", { timeout: 10_000 }, async () => {
   const inside = { signed_in: true, secret_required: true };
   answers = { "POST /register": said(401, '{"error": "ADMIN_SECRET_REQUIRED", "detail": "No."}'), "GET /api/session": said(200, JSON.stringify(inside)) };
   session.set(inside);
