@@ -50,6 +50,7 @@ from api.open_calls import OpenCalls
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
 from api.security import KnownHost, admin_secret
+from api.signed_in import SignedOut
 from api.signing import Keys
 from api.starting import Starter
 from api.tus_protocol import TusProtocol
@@ -80,7 +81,8 @@ def create_app(
     )
     teller = telling.Teller(database, temporal)
     deliverer = Deliverer(database, temporal)
-    live = Live(database)
+    signed_out = SignedOut()
+    live = Live(database, signed_out)
     gateway = Gateway(temporal)
     asking = Asking(database)
     claim_minutes = settings.worker_claim_duration_minutes
@@ -118,6 +120,7 @@ def create_app(
     app.state.parts = Parts(settings, database, store, temporal, starter, teller, temporal_ui_url)
     app.state.visibility = playback.Visibility()
     app.state.keys = Keys(admin_secret(settings))
+    app.state.signed_out = signed_out
     app.state.guesses = Guesses()
     app.state.growing = growing.Growing()
     app.state.live = live

@@ -10,7 +10,7 @@ from api.event_stream import EventStream
 from api.live import Live
 from api.openapi import errors
 from api.parts import Here, Parts
-from api.security import AdminOnly
+from api.security import AdminOnly, came_by_cookie
 from api.streams import Hub, Stream
 from api.videos import ID_LIMIT, PAGE_LIMIT
 
@@ -38,10 +38,11 @@ async def follow_videos(
     `transcode_progress:{video_id}` comes first for each, then whenever it changed (at most four times a second); its
     data is what `GET /api/videos/{id}/progress` answers. `transcode_complete:{video_id}` has the same data, when a job
     ends, well or not. `video_deleted:{video_id}` is the last of a video. A `ping` comes when there was nothing for 30
-    seconds. Whoever connects again begins with how things are: nothing else has to be asked for.
+    seconds. Whoever connects again begins with how things are: nothing else has to be asked for. A stream that was
+    opened by cookie ends with its session.
     """
     videos = _live(request).videos
-    stream, missing = await videos.watch(_ids(video_ids))
+    stream, missing = await videos.watch(_ids(video_ids), came_by_cookie(request))
     if missing:
         videos.leave(stream)
         raise video_not_found(missing[0])
@@ -52,7 +53,7 @@ async def follow_videos(
 async def follow_workers(request: Request, here: Here) -> Response:
     """Send `worker_status` for each worker, then for each that changed; `worker_removed` is the last of one."""
     workers = _live(request).workers
-    return _answer(here, await workers.watch_all(), workers)
+    return _answer(here, await workers.watch_all(came_by_cookie(request)), workers)
 
 
 def _live(request: Request) -> Live:

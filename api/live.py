@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from api.event_stream import event
 from api.schemas import Progress
 from api.schemas_events import WorkerNews
+from api.signed_in import SignedOut
 from api.streams import Hub, Picture
 from contracts.states import JobState
 from mirror import reads, reads_workers
-from mirror.events import TOPIC_COMPLETE, TOPIC_PROGRESS, TOPIC_WORKERS
+from mirror.events import TOPIC_COMPLETE, TOPIC_PROGRESS, TOPIC_SIGNED_OUT, TOPIC_WORKERS
 from mirror.listening import Listener
 from mirror.sessions import Database
 
@@ -20,8 +21,8 @@ ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 class Live:
     """Everything that is watched through this process, and the one connection by which it hears of changes."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, signed_out: SignedOut) -> None:
+        self._database, self._signed_out = database, signed_out
         self._listener = Listener(database.url, self._heard, self._look_anew)
         self.videos: Hub[int] = Hub(self._read_videos, _video_gone, lambda: self._listener.is_connected)
         self.workers: Hub[str] = Hub(self._read_workers, _worker_gone, lambda: self._listener.is_connected)
@@ -29,6 +30,12 @@ class Live:
     def close(self) -> None:
         self.videos.close()
         self.workers.close()
+
+    def sign_out(self, session_id: str) -> None:
+        """End what this session watches; what it would open next is refused."""
+        self._signed_out.add(session_id)
+        self.videos.end(session_id)
+        self.workers.end(session_id)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -48,6 +55,8 @@ class Live:
     def _heard(self, topic: str, about: int | str) -> None:
         if topic == TOPIC_WORKERS:
             self.workers.changed(str(about))
+        elif topic == TOPIC_SIGNED_OUT:
+            self.sign_out(str(about))
         elif topic in (TOPIC_PROGRESS, TOPIC_COMPLETE) and isinstance(about, int):
             self.videos.changed(about)
 

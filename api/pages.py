@@ -11,7 +11,7 @@ from api.parts import Here, Parts
 from api.policy import elsewhere, page_headers, scripted
 from api.reference import STYLE, reference, shell
 from api.schemas_session import Session
-from api.security import admin_secret, session_expiry
+from api.security import admin_secret, session_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,7 +32,7 @@ async def home(request: Request, here: Here) -> HTMLResponse:
 
 def _filled(shelf: Shelf, request: Request, *, locked: bool) -> str:
     """Give the page as this visitor will see it: with something to look at, and without asking who they are."""
-    session = Session(signed_in=not locked or session_expiry(request) is not None, secret_required=locked)
+    session = Session(signed_in=not locked or session_of(request) is not None, secret_required=locked)
     shell = shelf.page("shell.html" if session.signed_in else "door.html")
     words = {
         "session": escape(session.model_dump_json(include={"signed_in", "secret_required"})),

@@ -1,7 +1,6 @@
 """Who may come in: the admin secret or its cookie, and no other website's page on behalf of its visitor."""
 
 import hmac
-import time
 from typing import Annotated, cast
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from api.cors import PLAYBACK
 from api.errors import ApiError, answer
 from api.guessing import Guesses
 from api.parts import parts_of
+from api.signed_in import SignedIn, SignedOut
 from api.signing import Keys
 from runtime.settings import Settings, is_loopback
 
@@ -46,14 +46,21 @@ def _require(request: Request, x_admin_secret: str | None, secret: str) -> None:
         return
     if not x_admin_secret:
         # The cookie stands for the admin secret and for no other.
-        if secret == admin_secret(parts_of(request).settings) and session_expiry(request) is not None:
+        if secret == admin_secret(parts_of(request).settings) and session_of(request) is not None:
             refuse_forgery(request)
             return
-        raise ApiError(401, "ADMIN_SECRET_REQUIRED", "Sign in, or send the admin secret in the X-Admin-Secret header.")
+        raise _secret_required(is_own=secret != admin_secret(parts_of(request).settings))
     guesses: Guesses = request.app.state.guesses
     guesses.refuse_if_many(request)
     # Headers arrive decoded as Latin-1 whatever they are; this gives back the bytes that were sent.
     is_right(request, x_admin_secret.encode("latin-1"), secret)
+
+
+def _secret_required(*, is_own: bool) -> ApiError:
+    sentence = "Sign in, or send the admin secret in the X-Admin-Secret header."
+    if is_own:
+        sentence = "This has a secret of its own, VLOG_WORKER_ADMIN_SECRET: send it in the X-Admin-Secret header."
+    return ApiError(401, "ADMIN_SECRET_REQUIRED", sentence)
 
 
 def is_right(request: Request, said: bytes, secret: str) -> None:
@@ -73,10 +80,20 @@ def cookie_name(request: Request) -> str:
     return "__Host-vlog_session" if request.url.scheme == "https" else "vlog_session"
 
 
-def session_expiry(request: Request) -> int | None:
-    """Say until when somebody is signed in; None when they are not."""
-    note = request.cookies.get(cookie_name(request))
-    return keys_of(request).expiry("session", "admin", note, time.time()) if note else None
+def session_of(request: Request) -> SignedIn | None:
+    """Say who is signed in by cookie; None when nobody is."""
+    found = SignedIn.read(request.cookies.get(cookie_name(request), ""), keys_of(request))
+    left: SignedOut = request.app.state.signed_out
+    return None if found is None or found.id in left else found
+
+
+def came_by_cookie(request: Request) -> SignedIn | None:
+    """Give the session that opened this request; None where the secret itself did, or none is needed."""
+    if not admin_secret(parts_of(request).settings) or request.headers.get("x-admin-secret"):
+        return None
+    if (held := session_of(request)) is None:  # it ended since it was let in
+        raise _secret_required(is_own=False)
+    return held
 
 
 def is_admin(request: Request) -> bool:

@@ -5,6 +5,7 @@ newest, and nothing is kept for them but that.
 """
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -14,6 +15,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from api.errors import away, database_away
+from api.signed_in import SignedIn
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +40,9 @@ class Picture:
 class Stream(Generic[Key]):
     """One reader: the newest picture of each thing that changed since it was last sent one."""
 
-    def __init__(self, gone: Callable[[Key], bytes], keys: Collection[Key] = ()) -> None:
+    def __init__(self, gone: Callable[[Key], bytes], keys: Collection[Key] = (), held: SignedIn | None = None) -> None:
         self.keys = frozenset(keys)
+        self.held = held  # the session that opened it, and that it does not outlive
         self._gone = gone
         self._there = set(keys)
         self._news: dict[Key, Picture | None] = {}
@@ -57,18 +60,22 @@ class Stream(Generic[Key]):
         self._wake.set()
 
     async def frames(self, ping: bytes, every_s: float) -> AsyncIterator[bytes]:
-        """Give what is to be sent, a ping when there was nothing for long; ends when the stream is closed."""
-        while not self._closed:
+        """Give what is to be sent, a ping when there was nothing for long; ends when the stream or its session does."""
+        while not self._closed and (left_s := self._left_s()) > 0:
             try:
-                async with asyncio.timeout(every_s):
+                async with asyncio.timeout(min(every_s, left_s)):
                     await self._wake.wait()
             except TimeoutError:
-                yield ping
+                if left_s > every_s:
+                    yield ping
                 continue
             self._wake.clear()
             news, self._news = self._news, {}
             if text := b"".join(self._written(key, picture) for key, picture in news.items()):
                 yield text
+
+    def _left_s(self) -> float:
+        return math.inf if self.held is None else self.held.expires_at - time.time()
 
     def _written(self, key: Key, picture: Picture | None) -> bytes:
         if picture is None:
@@ -128,11 +135,17 @@ class Hub(Generic[Key]):
             stream.close()
         self._finish_round()
 
+    def end(self, session_id: str) -> None:
+        """End the streams that a session opened."""
+        for stream in self.streams:
+            if stream.held is not None and stream.held.id == session_id:
+                stream.close()
+
     # --- watching -----------------------------------------------------------------------------------------------
 
-    async def watch(self, keys: Collection[Key]) -> tuple[Stream[Key], list[Key]]:
+    async def watch(self, keys: Collection[Key], held: SignedIn | None = None) -> tuple[Stream[Key], list[Key]]:
         """Begin to watch some things; the stream begins with how they are. Also names those that are not there."""
-        stream = self._open(keys)
+        stream = self._open(keys, held)
         for key in keys:
             self._watchers[key].add(stream)
         try:
@@ -151,8 +164,8 @@ class Hub(Generic[Key]):
             stream.put(key, self._known[key])
         return stream, missing
 
-    async def watch_all(self) -> Stream[Key]:
-        stream = self._open()
+    async def watch_all(self, held: SignedIn | None = None) -> Stream[Key]:
+        stream = self._open((), held)
         self._watch_all.add(stream)
         try:
             if not (self._knows_all and self._is_listening()):
@@ -179,12 +192,12 @@ class Hub(Generic[Key]):
             self._read_at.clear()
             self._knows_all = False
 
-    def _open(self, keys: Collection[Key] = ()) -> Stream[Key]:
+    def _open(self, keys: Collection[Key], held: SignedIn | None) -> Stream[Key]:
         if self._closed:
             raise away("STOPPING", "This process is about to stop; another one will answer.")
         if len(self.streams) >= MOST_STREAMS:
             raise away("STREAMS_FULL", f"There are {MOST_STREAMS} event streams already.")
-        stream = Stream(self._gone, keys)
+        stream = Stream(self._gone, keys, held)
         self.streams.add(stream)
         return stream
 

@@ -17,6 +17,7 @@ CHANNEL = "vlog"
 TOPIC_PROGRESS = "transcode_progress"  # id: the video
 TOPIC_COMPLETE = "transcode_complete"  # id: the video; it ended, well or not
 TOPIC_WORKERS = "worker_status"  # id: the worker
+TOPIC_SIGNED_OUT = "signed_out"  # id: the session; for other processes, nobody else is told
 
 
 @dataclass(frozen=True)

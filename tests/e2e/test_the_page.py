@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.e2e.browsing import chromium, open_page
 from tests.e2e.cable import Cable, cable
@@ -75,6 +75,8 @@ async def watch(page: Page, line: Cable) -> None:
 
     await eventually(moved, within=90)
     await expect(page.locator(".video-head .badge")).to_have_text("ready", timeout=120_000)
+    report = page.get_by_role("region", name="Report")
+    await expect(report).to_contain_text("Every segment of 3 qualities was checked", timeout=30_000)
 
     await page.get_by_role("button", name="Play", exact=True).first.click()
 
@@ -188,6 +190,10 @@ async def test_nothing_serious_stands_in_anybodys_way_and_nothing_moves(
         await page.goto(f"{slow_service.url}/#/{place}")
         await expect(page.locator("main h1")).to_have_text(heading, timeout=15_000)
         await expect(page.locator("[aria-busy=true]")).to_have_count(0)
+        if place == "":
+            await page.wait_for_function("[...document.querySelectorAll('.card img')].some((one) => one.naturalWidth)")
+        if place == "queues":
+            await expect(page.get_by_role("img", name="Backlog of vlog-cpu")).to_be_visible()
         if place.startswith("videos/"):
             await expect(page.get_by_role("region", name="Events")).to_be_visible()
         assert await moved(page) == [], place
@@ -210,8 +216,23 @@ async def test_nothing_serious_stands_in_anybodys_way_and_nothing_moves(
     await page.goto(slow_service.url.replace("127.0.0.1", "localhost") + "/health")
     await page.set_content(snippet)
     await expect(page.frame_locator("iframe").get_by_role("button", name="Play", exact=True).first).to_be_visible()
+    await lose_the_master(page)
     await page.goto(f"{slow_service.url}/watch/{ready['slug']}")
+    await expect(page.get_by_text("The connection was lost. It goes on by itself.")).to_be_visible()
     await expect(page.get_by_role("button", name="Play", exact=True).first).to_be_visible()
+    await expect(page.get_by_role("button", name="Quality")).to_be_visible()
     found += await barriers_in_both(page, "the public player")
     assert await moved(page) == []
     assert found == []
+
+
+async def lose_the_master(page: Page) -> None:
+    """Let nobody answer as often as hls.js asks by itself."""
+    lost = 0
+
+    async def lose(route: Route) -> None:
+        nonlocal lost
+        lost += 1
+        await (route.abort() if lost <= 2 else route.continue_())
+
+    await page.route("**/master.m3u8", lose)

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from media.tools import Toolbox
 from tests.e2e.browsing import chromium, open_page, player_page
@@ -74,6 +74,7 @@ async def watch_it_grow(service: Service, page: Page, clip: Path) -> None:
     now = await service.get(f"/api/videos/{created['video_id']}")
     assert now["status"] == "processing", "it must still be growing when somebody watches"
 
+    await join_late(service, page, created["video_id"], stream)
     await passes(page, edge + 1, within=edge + 60)
     await page.evaluate("video.currentTime = 1")
     await passes(page, 2, within=30)
@@ -96,3 +97,22 @@ async def watch_it_grow(service: Service, page: Page, clip: Path) -> None:
     events = [event["event"] for event in await service.get(f"/api/jobs/{created['job_id']}/events")]
     assert events.count("video.playable") == 1
     assert events.index("video.playable") < events.index("quality.completed")
+
+
+async def join_late(service: Service, page: Page, video_id: int, stream: str) -> None:
+    """Open our own page when so much is there that a player left to itself would begin near the end of it."""
+
+    async def is_long() -> bool:
+        async with httpx.AsyncClient(timeout=10) as http:
+            lowest = await http.get(stream.replace("master.m3u8", "r1/360p/playlist.m3u8"))
+        return lowest.text.count("#EXTINF") >= 6
+
+    await eventually(is_long, within=30)
+    other = await page.context.new_page()
+    await other.goto(f"{service.url}/#/videos/{video_id}")
+    await other.get_by_role("button", name="Play", exact=True).first.click()
+    await expect(other.locator(".player-time")).to_contain_text("growing")
+    time = "document.querySelector('video').currentTime"
+    await other.wait_for_function(f"() => {time} > 0.1")
+    assert await other.evaluate(time) < 4
+    await other.close()

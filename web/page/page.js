@@ -2,12 +2,11 @@
 import { session } from "./common/api.js";
 import { Keys, listenToKeys } from "./common/keys.js";
 import { listen, route } from "./common/router.js";
-import { askSession, SignIn } from "./common/sign_in.js";
+import { begin, SignIn } from "./common/sign_in.js";
 import { Empty } from "./common/states.js";
-import { useStore } from "./common/store.js";
 import { Toasts } from "./common/toasts.js";
 import { Top } from "./common/top.js";
-import { html, render, useEffect, useRef } from "./common/view.js";
+import { html, render, useEffect, useRef, useStore } from "./common/view.js";
 import { Library } from "./library/library.js";
 import { Drop } from "./upload/drop.js";
 import { Tray } from "./upload/tray.js";
@@ -54,6 +53,6 @@ function Page() {
 listen();
 listenToKeys();
 const root = /** @type {HTMLElement} */ (document.getElementById("page"));
-askSession(root.dataset.session);
+begin(root.dataset.session);
 root.textContent = "";
 render(html`<${Page} />`, root);

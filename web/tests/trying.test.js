@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isHopeless, refuseToForget, statusOf } from "../page/upload/trying.js";
+import { isHopeless, isStalled, refuseToForget, statusOf } from "../page/upload/trying.js";
 
 const request = (method) => ({ getMethod: () => method });
 const response = (status) => ({ getStatus: () => status });
@@ -17,6 +17,14 @@ test("an upload is begun anew only when the server has forgotten it", () => {
     refuseToForget(request("PATCH"), response(status));
   }
   for (const status of [200, 404, 410, 423]) refuseToForget(request("HEAD"), response(status));
+});
+
+test("who hears nothing for longer than the server waits has lost it, unless all is sent", () => {
+  const one = { state: "running", sent: 5, size: 10 };
+  assert.equal(isStalled(one, 1000, 1000 + 44_000), false);
+  assert.equal(isStalled(one, 1000, 1000 + 46_000), true);
+  assert.equal(isStalled({ ...one, sent: 10 }, 0, 1e9), false);
+  for (const state of ["paused", "lost", "waiting", "done", "failed"]) assert.equal(isStalled({ ...one, state }, 0, 1e9), false);
 });
 
 test("the status is found where tus-js-client puts it", () => {

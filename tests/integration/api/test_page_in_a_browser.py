@@ -38,10 +38,25 @@ async def test_who_knows_the_secret_comes_in_and_stays_until_they_leave(database
         await look_around(api, page)
         await share(api, page)
         await be_alone(page)
+        await page.context.set_offline(True)
         await page.get_by_role("button", name="Sign out").click()
-        await expect(page.get_by_label("Admin secret")).to_be_enabled()
+        await expect(page.get_by_text("VLog does not answer. Please try again.")).to_be_visible()
+        await page.context.set_offline(False)
+        await leave(page)
         await page.reload()
         await expect(page.get_by_label("Admin secret")).to_be_enabled()
+
+
+async def leave(page: Page) -> None:
+    """Sign out, with another tab open: it shows the door too, as soon as its stream has ended."""
+    async with page.context.expect_page() as opening:
+        await page.evaluate("open('/#/workers')")
+    other = await opening.value
+    await expect(other.locator(".live")).to_have_text("Live")
+    await page.get_by_role("button", name="Sign out").click()
+    for each in (page, other):
+        await expect(each.get_by_label("Admin secret")).to_be_enabled()
+    await other.close()
 
 
 async def sign_in(page: Page) -> None:
@@ -69,7 +84,10 @@ async def look_around(api: Api, page: Page) -> None:
     assert sent.status_code == 201
     await page.keyboard.press("/")
     await page.keyboard.type("fil")
-    await expect(page.get_by_role("link", name="Film")).to_be_visible(timeout=15_000)
+    card = page.locator(".card").filter(has=page.get_by_role("link", name="Film"))
+    await expect(card).to_be_visible(timeout=15_000)
+    for words in ("waiting", "ann", "creator", "just now"):
+        await expect(card).to_contain_text(words)
     await page.keyboard.type("ters")
     await expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
     await page.get_by_role("link", name="Show all videos").click()
@@ -97,10 +115,17 @@ async def look_around(api: Api, page: Page) -> None:
     await expect(row).to_be_visible()
     assert key not in await page.content(), "it is shown once"
     await row.get_by_role("button").click()
-    await page.get_by_role("menuitem", name="Revoke").click()
+    await page.get_by_role("menuitem", name="Revoke …").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     await expect(row).to_contain_text("revoked")
     answer = await api.http.post("/api/worker/heartbeat", json={}, headers={"X-Worker-API-Key": key})
     assert answer.status_code == 401
+    await row.get_by_role("button").click()
+    await page.get_by_role("menuitem", name="New key").click()
+    another = await page.locator(".secret code").inner_text()
+    await page.get_by_role("button", name="I have it").click()
+    answer = await api.http.post("/api/worker/heartbeat", json={}, headers={"X-Worker-API-Key": another})
+    assert another != key and answer.status_code == 200
 
 
 async def share(api: Api, page: Page) -> None:
@@ -120,6 +145,11 @@ async def share(api: Api, page: Page) -> None:
     assert (await api.http.get("/watch/film")).status_code == 200
     await page.get_by_role("button", name="Unpublish").click()
     await expect(page.get_by_role("button", name="Make a link")).to_be_visible()
+    await page.locator("main").focus()
+    await page.keyboard.press("g")
+    await page.keyboard.press("l")  # the player has a use for it too
+    await expect(page.get_by_role("heading", name="Library")).to_be_attached()
+    assert page.url.endswith("#/")
 
 
 async def be_alone(page: Page) -> None:

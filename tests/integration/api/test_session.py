@@ -1,7 +1,9 @@
 """Signing in: the secret once, then a cookie, which no other site's page can use."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from http.cookies import Morsel, SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import httpx
 import pytest
 
 from api.guessing import BURST
-from api.session import LASTS_S
+from api.signed_in import LASTS_S, SignedIn
 from api.signing import Keys
 from tests.integration.api.running import Api, serving
+from tests.integration.mirror import story
+from tests.support.events import following
 
 SECRET = "s3cret-ü"
 
@@ -56,6 +60,59 @@ async def test_the_cookie_stands_for_the_secret_until_signing_out(locked: Api) -
     out = await http.delete("/api/session", headers=ours)
     assert out.json() == {"signed_in": False, "secret_required": True, "expires_at": None}
     assert says(await http.get("/api/videos")) == (401, "ADMIN_SECRET_REQUIRED")
+    kept = {"Cookie": f"vlog_session={cookie.value}"}
+    assert says(await http.get("/api/videos", headers=kept)) == (401, "ADMIN_SECRET_REQUIRED"), "nor does a copy of it"
+
+
+async def test_streams_end_with_the_session_that_opened_them_in_every_process(
+    database_url: str, tmp_path: Path, locked: Api
+) -> None:
+    video = await story.planned(locked.database)
+    paths = (f"/api/events/progress?video_ids={video.video_id}", "/api/events/workers")
+    secret: dict[Any, Any] = {"X-Admin-Secret": SECRET.encode().decode("latin-1")}
+    await story.register(locked.database)
+    async with serving(database_url, tmp_path / "b", admin_secret=SECRET) as other, AsyncExitStack() as stack:
+        jar: dict[str, dict[str, str]] = {}
+        for who in ("ann", "ben"):
+            cookie = cookie_of(await locked.http.post("/api/session", json={"secret": SECRET}))
+            jar[who] = {"Cookie": f"{cookie.key}={cookie.value}"}
+        # What was renewed meanwhile is the same session.
+        name = jar["ann"]["Cookie"].partition("=")[2].partition(".")[0]
+        renewed = SignedIn(name, int(time.time()) + LASTS_S).cookie(Keys(SECRET))
+
+        async def opened(headers: dict[str, str]) -> list[Any]:
+            found = [
+                await stack.enter_async_context(following(api.http, path, **headers))
+                for api in (locked, other)
+                for path in paths
+            ]
+            for reader in found:
+                await reader.next()
+            return found
+
+        hers, his, by_secret = await opened(jar["ann"]), await opened(jar["ben"]), await opened(secret)
+        locked.http.cookies.clear()
+        out = {"Cookie": f"vlog_session={renewed}", "Origin": locked.url}
+        assert (await locked.http.delete("/api/session", headers=out)).status_code == 200
+        for reader in hers:
+            async with asyncio.timeout(20):  # a ping comes after thirty
+                with pytest.raises(StopAsyncIteration):
+                    await reader.next()
+        await story.register(locked.database, story.OTHER)
+        for reader in (his[1], his[3], by_secret[1], by_secret[3]):
+            await reader.until("worker_status", worker_id=story.OTHER.worker_id)
+        assert says(await other.http.get(paths[1], headers=jar["ann"])) == (401, "ADMIN_SECRET_REQUIRED")
+
+
+async def test_a_stream_ends_when_the_time_of_its_session_is_over(locked: Api) -> None:
+    await story.register(locked.database)
+    soon = SignedIn("0" * 16, int(time.time()) + 2)
+    held = {"Cookie": f"vlog_session={soon.cookie(Keys(SECRET))}"}
+    async with following(locked.http, "/api/events/workers", **held) as reader:
+        assert (await reader.next()).name == "worker_status"
+        async with asyncio.timeout(20):
+            with pytest.raises(StopAsyncIteration):
+                await reader.next()
 
 
 async def test_a_change_by_cookie_must_come_from_our_own_page(locked: Api) -> None:
@@ -87,8 +144,19 @@ async def test_a_change_by_cookie_must_come_from_our_own_page(locked: Api) -> No
 
 async def test_what_is_no_cookie_of_ours_opens_nothing(locked: Api) -> None:
     soon = int(time.time()) + 60
-    over = Keys(SECRET).sign("session", "admin", soon - 120)
-    wrong: tuple[str, ...] = (over, Keys("x").sign("session", "admin", soon), Keys(SECRET).sign("link", "admin", soon))
+    name, keys = "0123456789abcdef", Keys(SECRET)
+    good = SignedIn(name, soon).cookie(keys)
+    held: dict[Any, Any] = {"Cookie": f"vlog_session={good}"}
+    assert (await locked.http.get("/api/videos", headers=held)).status_code == 200
+    wrong = (
+        SignedIn(name, soon - 120).cookie(keys),
+        SignedIn(name, soon).cookie(Keys("x")),
+        f"{name}.{keys.sign('link', name, soon)}",
+        f"{'1' * 16}.{good.partition('.')[2]}",
+        good.partition(".")[2],
+        f"{name.upper()}.{keys.sign('session', name.upper(), soon)}",
+        f".{keys.sign('session', '', soon)}",
+    )
     for value in (*wrong, "", "x", "a-b", "0-" + "A" * 43, "é", "\x00", '"', "f" * 5000):
         headers: dict[Any, Any] = {b"Cookie": f"vlog_session={value}".encode("latin-1", "ignore").replace(b"\0", b"")}
         assert says(await locked.http.get("/api/videos", headers=headers)) == (401, "ADMIN_SECRET_REQUIRED"), value
@@ -97,12 +165,12 @@ async def test_what_is_no_cookie_of_ours_opens_nothing(locked: Api) -> None:
 
 async def test_a_cookie_is_renewed_when_half_of_its_time_is_over(locked: Api) -> None:
     def held(lasts_s: float) -> dict[str, str]:
-        return {"Cookie": f"vlog_session={Keys(SECRET).sign('session', 'admin', int(time.time() + lasts_s))}"}
+        return {"Cookie": f"vlog_session={SignedIn('0' * 16, int(time.time() + lasts_s)).cookie(Keys(SECRET))}"}
 
     fresh = await locked.http.get("/api/session", headers=held(LASTS_S * 0.9))
     assert fresh.json()["signed_in"] is True and "set-cookie" not in fresh.headers
     renewed = await locked.http.get("/api/session", headers=held(LASTS_S * 0.4))
-    assert int(cookie_of(renewed)["max-age"]) == LASTS_S
+    assert int(cookie_of(renewed)["max-age"]) == LASTS_S and cookie_of(renewed).value.startswith("0" * 16)
 
 
 async def test_behind_https_the_cookie_is_bound_to_its_host(locked: Api) -> None:

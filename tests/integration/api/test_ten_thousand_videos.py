@@ -1,16 +1,20 @@
-"""A library of ten thousand videos: every list comes out of an index, page by page."""
+"""A library of ten thousand videos: every list comes out of an index, and the page reads on to wherever one looks."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import Error, Page, Route, expect
 from sqlalchemy import text
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from contracts.states import Tier, VideoStatus
 from mirror import reads
+from tests.e2e.browsing import chromium, open_page
 from tests.integration.api.running import Api, serving
 
 VIDEOS = 10_000
@@ -80,3 +84,82 @@ async def test_every_list_is_read_from_an_index_page_by_page(full: Api) -> None:
     # All, ready, owner 7 and free: three pages each; 100 failed and 100 viral; 20 with whales; episodes 1… of owner 1.
     ones = sum(1 for n in range(1, VIDEOS + 1) if n % 40 == 1 and str(n).startswith("1"))
     assert found == 4 * 144 + 100 + 100 + 20 + min(144, ones)
+
+
+COUNT = "Number(document.querySelector('.card')?.getAttribute('aria-setsize') ?? 0)"
+# A card that is not near is not in the page: one goes to where it would be.
+GO_TO = """(place) => {
+  const list = document.querySelector("ul.cards"), style = getComputedStyle(list);
+  const row = list.firstElementChild.getBoundingClientRect().height + parseFloat(style.rowGap);
+  const above = Math.floor((place - 1) / style.gridTemplateColumns.split(" ").length) * row;
+  scrollTo(0, list.getBoundingClientRect().top + scrollY + above - 200);
+}"""
+
+
+async def read_on(page: Page, least: int) -> None:
+    """Look at the end of the list until so many videos are known. Each look has to bring some."""
+    known = 0
+    while known < least:
+        await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        await page.wait_for_function(f"(known) => {COUNT} > known", arg=known, timeout=60_000)
+        known = await page.evaluate(COUNT)
+
+
+@pytest.mark.browser
+async def test_the_page_reads_on_for_as_long_as_the_end_is_in_sight(full: Api) -> None:
+    chromium()
+    async with open_page(full.url) as page:
+        await expect(page.locator(".card").first).to_be_visible()
+        await read_on(page, 1000)
+        for place in (1001, 501, 1):
+            await page.evaluate(GO_TO, place)
+            await expect(page.locator(f"[aria-posinset='{place}'] h2")).to_contain_text(f"Episode {VIDEOS + 1 - place}")
+            assert await page.locator(".card").count() < 150, "a thousand are read, a few screens are there"
+
+        # Far down, others are chosen: fewer of them, and the places of those before are nobody's any more.
+        await page.evaluate(GO_TO, 1001)
+        await page.get_by_label("Tier").select_option("hobby")
+        await expect(page.locator(".card").first).to_contain_text("hobby")
+        assert "tier=hobby" in page.url
+        await read_on(page, 200)
+        await expect(page.locator(".card").last).to_be_in_viewport()
+        await page.keyboard.press("/")
+        await page.keyboard.type("whales")
+        await expect(page.locator(".card")).to_have_count(6)  # every 1,500th is both
+
+        await on_a_tall_screen(page, full.url)
+
+
+async def on_a_tall_screen(page: Page, url: str) -> None:
+    """The end of the first page is in sight from the beginning, and stays there whatever is chosen."""
+    come, asked, lost = asyncio.Event(), [], False
+
+    async def next_page(route: Route) -> None:
+        asked.append(route.request.url)
+        with suppress(Error):  # nobody wants it any more
+            if lost:
+                await route.abort()
+            else:
+                await come.wait()
+                await route.continue_()
+
+    await page.set_viewport_size({"width": 1280, "height": 4000})
+    await page.route("**/api/videos?*cursor=*", next_page)
+    await page.goto("about:blank")
+    await page.goto(url)
+    await expect(page.get_by_role("button", name="Loading …")).to_be_visible()
+    await page.get_by_label("Tier").select_option("free")
+    await expect(page.locator(".card-line >> text=hobby")).to_have_count(0)
+    come.set()
+    await page.wait_for_function(f"() => {COUNT} === 144")
+    assert ["tier=free" in one for one in asked] == [False, True]
+
+    lost = True
+    await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    await page.wait_for_timeout(2000)
+    assert 3 <= len(asked) <= 5, "a service that is away is left alone for a while"
+    await expect(page.get_by_role("alert")).to_contain_text("It is tried again by itself.")
+    lost = False
+    await page.wait_for_function(f"() => {COUNT} === 240")
+    await expect(page.get_by_role("alert")).to_have_count(0)

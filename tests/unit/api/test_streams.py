@@ -1,6 +1,7 @@
 """Who watches what: one reading for all, the newest for the slow, and nothing for nobody."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from api.errors import ApiError
 from api.event_stream import PING, EventStream
+from api.signed_in import LASTS_S, REMEMBERED, SignedIn, SignedOut
 from api.streams import COALESCE_S, Hub, Picture, Stream
 
 SOON = 30.0
@@ -268,3 +270,42 @@ async def test_silence_is_broken_by_pings() -> None:
     stream: Stream[int] = Stream(lambda key: b"")
     frames = stream.frames(PING, 0.01)
     assert [await anext(frames) for _ in range(2)] == [PING, PING]
+
+
+async def test_a_stream_lasts_no_longer_than_its_session() -> None:
+    for ping_s in (0.01, 60.0):
+        stream: Stream[int] = Stream(lambda key: b"", held=SignedIn("a", int(time.time()) + 1))
+        async with asyncio.timeout(SOON):
+            assert {frame async for frame in stream.frames(PING, ping_s)} <= {PING}
+
+
+async def test_who_signs_out_ends_their_own_streams() -> None:
+    async with world() as w:
+        w.change(1, "a")
+        soon = int(time.time()) + 60
+        ann, ben = SignedIn("ann", soon), SignedIn("ben", soon)
+        hers, his = [Seen((await w.hub.watch([1], who))[0]) for who in (ann, ben)]
+        nobodys = Seen(await w.hub.watch_all())
+        for seen in (hers, his, nobodys):
+            await seen.next()
+        w.hub.end("ann")
+        with pytest.raises(StopAsyncIteration):
+            await hers.next()
+        w.change(1, "b")
+        for seen in (his, nobodys):
+            assert await seen.next() == "b;"
+
+
+def test_a_session_that_was_left_is_remembered_for_as_long_as_its_cookie_would_last() -> None:
+    now = 0.0
+    left = SignedOut(lambda: now)
+    left.add("a")
+    now = LASTS_S - 1.0
+    left.add("b")
+    assert "a" in left and "b" in left
+    now = LASTS_S + 1.0
+    left.add("c")
+    assert "a" not in left and "b" in left
+    for number in range(REMEMBERED):
+        left.add(str(number))
+    assert "b" not in left and "0" in left

@@ -3,6 +3,12 @@ import { store } from "./store.js";
 
 /** Whether who looks may command: null until it was asked. */
 export const session = store(/** @type {null | {signed_in: boolean, secret_required: boolean}} */ (null));
+const OPEN = { signed_in: true, secret_required: false };
+
+/** Find out who looks; it renews the cookie too. When nobody answers, what was known holds: all else says so by itself. */
+export async function askSession() {
+  session.set(await get("/api/session").catch(() => session.get() ?? OPEN));
+}
 
 export class ApiError extends Error {
   constructor(status, code, sentence) {
@@ -17,7 +23,11 @@ export class ApiError extends Error {
   }
 }
 
-const AWAY = "VLog does not answer. It is tried again by itself.";
+// Somebody who took a question and went away without a word (a machine that slept, a network that changed) is not
+// waited for: what waits for an answer asks nothing else. A change may take its time, and is not repeated by itself.
+const READ_MS = 30000;
+const away = (method) =>
+  new ApiError(0, "OFFLINE", `VLog does not answer. ${method === "GET" ? "It is tried again by itself." : "Please try again."}`);
 
 /**
  * @param {string} method
@@ -27,16 +37,20 @@ const AWAY = "VLog does not answer. It is tried again by itself.";
 export async function ask(method, path, { body, signal } = {}) {
   /** @type {Record<string, string>} */
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  const limit = method === "GET" ? AbortSignal.timeout(READ_MS) : undefined;
+  const ends = [signal, limit].filter((end) => end !== undefined);
   let answer;
+  let told = /** @type {any} */ (null);
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
+    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.any(ends) });
+    if (answer.ok && answer.status !== 204) told = await answer.json(); // cut off half-way it is no answer
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, "OFFLINE", AWAY);
+    throw away(method);
   }
-  const told = await answer.json().catch(() => null);
   if (answer.ok) return told;
-  if (answer.status === 401) session.set({ signed_in: false, secret_required: true });
+  told = await answer.json().catch(() => null);
+  if (answer.status === 401) askSession(); // not everything that asks for a secret asks for the one of the door
   throw new ApiError(answer.status, told?.error ?? "ERROR", told?.detail ?? `VLog answered ${answer.status}.`);
 }
 

@@ -33,13 +33,22 @@ export function useAsked(path) {
   return { data: fresh ? state.data : null, error: fresh ? state.error : null, reload };
 }
 
-/** Call something every so often while the page is looked at. */
+/** Call something every so often while the page is looked at, and not again before it has ended. */
 export function useEvery(milliseconds, call) {
   const newest = useRef(call);
   newest.current = call;
   useEffect(() => {
     if (!milliseconds) return undefined;
-    const timer = setInterval(() => document.hidden || newest.current(), milliseconds);
+    let busy = false;
+    const timer = setInterval(async () => {
+      if (busy || document.hidden) return;
+      busy = true;
+      try {
+        await newest.current();
+      } finally {
+        busy = false;
+      }
+    }, milliseconds);
     return () => clearInterval(timer);
   }, [milliseconds]);
 }

@@ -20,3 +20,14 @@ export function Dialog({ title, close, children }) {
     </div>
   </dialog>`;
 }
+
+/** Ask once more before what cannot be taken back. */
+export function Sure({ title, verb, close, act, children }) {
+  return html`<${Dialog} title=${title} close=${close}>
+    <p class="muted">${children}</p>
+    <footer>
+      <button class="button" onClick=${close}>Back</button>
+      <button class="button primary danger" onClick=${() => (close(), act())}>${verb}</button>
+    </footer>
+  <//>`;
+}

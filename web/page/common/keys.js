@@ -1,8 +1,8 @@
 // Keys for the whole page, and the list of them.
 import { Dialog } from "./dialog.js";
 import { go } from "./router.js";
-import { store, useStore } from "./store.js";
-import { html } from "./view.js";
+import { store } from "./store.js";
+import { html, useStore } from "./view.js";
 
 const shown = store(false);
 const LIST = [
@@ -21,6 +21,7 @@ const LIST = [
 let awaiting = "";
 
 export function listenToKeys() {
+  // Before anybody else: the second of two keys (`g l`) is not the player's.
   addEventListener("keydown", (event) => {
     const at = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, dialog")) return;
@@ -37,7 +38,7 @@ export function listenToKeys() {
       return;
     }
     event.preventDefault();
-  });
+  }, true);
 }
 
 function focusSearch() {

@@ -1,9 +1,11 @@
 // Server-sent events that come back by themselves. A stream begins with how things are, so nothing is missed.
+import { askSession } from "./api.js";
 import { store } from "./store.js";
 import { useEffect, useRef } from "./view.js";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15000;
+const SILENT_MS = 75000; // a ping comes every thirty seconds: a stream without two of them is dead, and nobody said so
 const HIDDEN_MS = 20000; // browsers open six connections to a host: a page that nobody looks at gives its own back
 
 /** "live", "waiting" while a stream is opened anew, "quiet" when there is nothing to follow. */
@@ -26,12 +28,14 @@ export function follow(url, handlers, onOpen) {
   let source = null;
   let wait = FIRST_WAIT_MS;
   let timer = 0;
+  let silence = 0;
   let opened = false;
 
   function connect() {
     source = new EventSource(url);
     source.onopen = () => {
       wait = FIRST_WAIT_MS;
+      heard();
       open.add(me);
       broken.delete(me);
       tell();
@@ -42,16 +46,33 @@ export function follow(url, handlers, onOpen) {
       open.delete(me);
       broken.add(me);
       tell();
+      clearTimeout(silence);
       if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      askSession(); // it was refused, and does not say why
       timer = setTimeout(connect, wait);
       wait = Math.min(LONGEST_WAIT_MS, wait * 2);
     };
+    source.addEventListener("ping", heard);
     for (const [name, handle] of Object.entries(handlers))
-      source.addEventListener(name, (event) => handle(JSON.parse(/** @type {MessageEvent} */ (event).data)));
+      source.addEventListener(name, (event) => {
+        heard();
+        handle(JSON.parse(/** @type {MessageEvent} */ (event).data));
+      });
+  }
+
+  function heard() {
+    clearTimeout(silence);
+    silence = setTimeout(() => {
+      leave();
+      broken.add(me);
+      tell();
+      connect();
+    }, SILENT_MS);
   }
 
   function leave() {
     clearTimeout(timer);
+    clearTimeout(silence);
     source?.close();
     source = null;
     open.delete(me);

@@ -1,22 +1,17 @@
 // The door: the admin secret once, then a cookie that no script can read.
-import { get, post, remove, session } from "./api.js";
+import { askSession, post, remove, session } from "./api.js";
+import { attempt } from "./toasts.js";
 import { html, useState } from "./view.js";
 
-const OPEN = { signed_in: true, secret_required: false };
-
-/** The page itself says who looks at it; asking again renews the cookie, and finds out when the page is an old copy. */
-export async function askSession(told) {
+/** The page itself says who looks at it; asking again finds out when the page is an old copy. */
+export function begin(told) {
   if (told) session.set(JSON.parse(told));
-  try {
-    session.set(await get("/api/session"));
-  } catch {
-    session.set(session.get() ?? OPEN); // what is shown says by itself when the service is away
-  }
+  askSession();
 }
 
-export async function signOut() {
-  await remove("/api/session").catch(() => null);
-  session.set({ signed_in: false, secret_required: true });
+/** Only the service can take the cookie back: whoever cannot reach it is still signed in, and is told so. */
+export function signOut() {
+  return attempt(async () => session.set(await remove("/api/session")));
 }
 
 export function SignIn() {

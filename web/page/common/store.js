@@ -1,5 +1,4 @@
-// A value that several parts of the page look at.
-import { useEffect, useState } from "./view.js";
+// A value that several parts of the page look at; `useStore` of view.js is how a part of the page does. Pure.
 
 /**
  * @template T
@@ -22,15 +21,4 @@ export function store(value) {
       return () => watchers.delete(watcher);
     },
   };
-}
-
-/** Render anew whenever the value changes. */
-export function useStore(kept) {
-  const [value, setValue] = useState(kept.get());
-  useEffect(() => {
-    setValue(kept.get()); // it may have changed between rendering and now
-    const stop = kept.watch(setValue);
-    return () => void stop();
-  }, [kept]);
-  return value;
 }

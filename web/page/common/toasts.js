@@ -1,7 +1,7 @@
 // Short messages at the edge of the page: what was done, what could not be, and a way back.
 import { Icon } from "./icons.js";
-import { store, useStore } from "./store.js";
-import { html } from "./view.js";
+import { store } from "./store.js";
+import { html, useStore } from "./view.js";
 
 const SHOWN_MS = 7000;
 const toasts = store(/** @type {{id: number, text: string, kind: string, action?: string, act?: () => void}[]} */ ([]));

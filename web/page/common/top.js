@@ -3,8 +3,8 @@ import { Icon } from "./icons.js";
 import { session } from "./api.js";
 import { connection } from "./live.js";
 import { signOut } from "./sign_in.js";
-import { store, useStore } from "./store.js";
-import { html, useEffect, useState } from "./view.js";
+import { store } from "./store.js";
+import { html, useEffect, useState, useStore } from "./view.js";
 
 const PLACES = [
   { path: "", label: "Library", icon: "grid" },

@@ -16,27 +16,28 @@ export function Cards({ items, query, old }) {
   </ul>`;
 }
 
-const all = (count) => ({ from: 0, to: count, above: 0, below: 0 });
-
-/** Follow the window over a grid of cards that are all of one height. */
+/**
+ * Follow the window over a grid of cards that are all of one height.
+ * What is kept is what was measured, not which cards that meant: there may be fewer of them by now.
+ */
 function useNear(list, count) {
-  const [shown, setShown] = useState(all(FEW));
+  const [seen, setSeen] = useState(/** @type {any} */ (null));
+  const isLong = count > FEW;
   useLayoutEffect(() => {
-    if (count <= FEW) return undefined;
+    if (!isLong) return undefined;
     let due = 0;
     function look() {
       due = 0;
       const card = list.current?.firstElementChild;
       if (!card) return;
       const { gridTemplateColumns, rowGap } = getComputedStyle(list.current);
-      const next = near({
-        count,
+      const now = {
         columns: gridTemplateColumns.split(" ").length,
         row: card.getBoundingClientRect().height + parseFloat(rowGap),
         top: -list.current.getBoundingClientRect().top,
         height: innerHeight,
-      });
-      setShown((before) => (["from", "to", "below"].every((name) => next[name] === before[name]) ? before : next));
+      };
+      setSeen((before) => (before && isSame(near({ count, ...before }), near({ count, ...now })) ? before : now));
     }
     const soon = () => (due ||= requestAnimationFrame(look));
     look();
@@ -48,8 +49,10 @@ function useNear(list, count) {
       removeEventListener("resize", soon);
     };
   }, [count]);
-  return count <= FEW ? all(count) : shown;
+  return isLong && seen ? near({ count, ...seen }) : { from: 0, to: Math.min(count, FEW), above: 0, below: 0 };
 }
+
+const isSame = (one, other) => ["from", "to", "above", "below"].every((name) => one[name] === other[name]);
 
 /** Arrows move between the cards, up and down by rows. */
 function walk(event) {

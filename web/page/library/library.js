@@ -4,35 +4,35 @@ import { useEvery } from "../common/asking.js";
 import { Icon } from "../common/icons.js";
 import { useLive } from "../common/live.js";
 import { Broken, Empty } from "../common/states.js";
-import { useStore } from "../common/store.js";
-import { html, useEffect, useRef } from "../common/view.js";
+import { html, useEffect, useRef, useStore } from "../common/view.js";
 import { Ghost } from "./card.js";
 import { Cards } from "./cards.js";
 import { Filters } from "./filters.js";
 import { change, forget, list, more, refresh, show } from "./list.js";
+import { canReadOn, isOld, patience } from "./reading.js";
 
 const LOOK_MS = 8000; // new videos announce themselves to nobody
 const FOLLOWED = 150;
 const GHOSTS = Array.from({ length: 12 }, (_, index) => index);
 
 export function Library({ query }) {
-  const { items, next, state, error } = useStore(list);
+  const known = useStore(list);
+  const { items, next, shown, error } = known;
   const { status, owner, tier, search } = query;
   useEffect(() => void show({ status, owner, tier, search }), [status, owner, tier, search]);
   useEvery(LOOK_MS, refresh);
   useFollowed(items);
 
-  if (state === "broken") return html`<${Broken} error=${error} again=${refresh} />`;
-  const filtered = status || owner || tier || search;
+  if (!shown && error) return html`<${Broken} error=${error} again=${refresh} />`;
+  const filtered = shown && Object.values(shown).some(Boolean);
   return html`<section class="library" aria-label="Library">
     <h1 class="hidden">Library</h1>
     <${Filters} query=${query} />
     ${error && html`<p class="note bad" role="alert">${error.message}</p>`}
-    ${state === "loading" && html`<div class="cards" aria-busy="true">${GHOSTS.map((key) => html`<${Ghost} key=${key} />`)}</div>`}
-    ${state !== "loading" && !items.length && (filtered ? html`<${Nothing} />` : html`<${First} />`)}
-    ${items.length > 0 &&
-    html`<${Cards} items=${items} query=${query} old=${state === "searching"} />`}
-    ${next && html`<${More} busy=${state === "more"} />`}
+    ${!shown && html`<div class="cards" aria-busy="true">${GHOSTS.map((key) => html`<${Ghost} key=${key} />`)}</div>`}
+    ${shown && !items.length && (filtered ? html`<${Nothing} />` : html`<${First} />`)}
+    ${items.length > 0 && html`<${Cards} items=${items} query=${query} old=${isOld(known)} />`}
+    ${next && html`<${More} known=${known} />`}
   </section>`;
 }
 
@@ -67,17 +67,23 @@ function Nothing() {
   <//>`;
 }
 
-/** The end of the list: reads on when it comes into view. */
-function More({ busy }) {
+/** The end of the list: reads on while it is in view. */
+function More({ known }) {
   const end = useRef(/** @type {any} */ (null));
+  const ready = canReadOn(known);
+  const { readingOn, rounds, failures } = known;
   useEffect(() => {
+    if (!ready) return undefined;
+    // A new observer each time: it begins with how things are, and so misses no end that has been in view all along.
     const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && more(), {
       rootMargin: "600px",
     });
-    seen.observe(end.current);
-    return () => seen.disconnect();
-  }, [busy]);
-  return html`<div class="more" ref=${end}>
-    <button class="button" disabled=${busy} onClick=${more}>${busy ? "Loading …" : "Show more"}</button>
-  </div>`;
+    const timer = setTimeout(() => seen.observe(end.current), failures && patience(failures));
+    return () => {
+      clearTimeout(timer);
+      seen.disconnect();
+    };
+  }, [ready, rounds]);
+  const word = readingOn ? "Loading …" : failures ? "Try again" : "Show more";
+  return html`<div class="more" ref=${end}><button class="button" disabled=${!ready} onClick=${more}>${word}</button></div>`;
 }

@@ -1,10 +1,13 @@
 // What turns a stream into a picture: hls.js, or the browser itself where hls.js cannot work (an iPhone).
 
+const MOST_TRIES = 5; // of what does not look as if it would pass
+const LONGEST_WAIT_MS = 15000;
+
 /** What one may choose from, the same whoever plays. */
 const NOTHING = { levels: [], level: -1, auto: true, sounds: [], sound: -1, texts: [], text: -1, native: false };
 
 /**
- * Play an address. `tell` hears of everything that can be chosen, `fail` of what cannot be mended.
+ * Play an address. `tell` hears of everything that can be chosen, `fail` of what is wrong, and "" when it no longer is.
  * @param {HTMLVideoElement} video
  * @param {string} url
  * @param {{start?: number, tell: (state: any) => void, fail: (sentence: string) => void}} options
@@ -30,7 +33,15 @@ function withHls(Hls, video, url, start, tell, fail) {
     renderTextTracksNatively: true,
     capLevelToPlayerSize: true,
   });
-  let mended = 0;
+  let failures = 0; // since something last arrived
+  let timer = 0;
+  function again() {
+    if (!failures) return;
+    clearTimeout(timer);
+    // Without an address a stream that grows would go on at its end; and a master that never came is asked for anew.
+    if (hls.levels.length) hls.startLoad(video.currentTime > 0 ? -1 : start);
+    else hls.loadSource(url);
+  }
   const look = () =>
     tell({
       levels: hls.levels.map((level, index) => ({ index, name: nameOf(level), bitrate: level.bitrate })),
@@ -55,12 +66,22 @@ function withHls(Hls, video, url, start, tell, fail) {
     hls.on(name, look);
   hls.on(Events.ERROR, (_, problem) => {
     if (!problem.fatal) return;
-    mended += 1;
-    if (mended > 5) fail("The player gave up. Load the page again to try once more.");
-    else if (problem.type === ErrorTypes.NETWORK_ERROR) setTimeout(() => hls.startLoad(), 1000 * mended);
-    else if (problem.type === ErrorTypes.MEDIA_ERROR) hls.recoverMediaError();
+    failures += 1;
+    const status = problem.response?.code ?? 0;
+    const passes = problem.type === ErrorTypes.NETWORK_ERROR && (status < 400 || status >= 500);
+    if (failures > MOST_TRIES && !passes) fail("The player gave up. Load the page again to try once more.");
+    else if (problem.type === ErrorTypes.NETWORK_ERROR) {
+      if (passes) fail("The connection was lost. It goes on by itself.");
+      timer = setTimeout(again, Math.min(LONGEST_WAIT_MS, 1000 * 2 ** (failures - 1)));
+    } else if (problem.type === ErrorTypes.MEDIA_ERROR) hls.recoverMediaError();
     else fail("This browser cannot play the video.");
   });
+  hls.on(Events.FRAG_BUFFERED, () => {
+    if (!failures) return;
+    failures = 0;
+    fail("");
+  });
+  addEventListener("online", again);
   hls.loadSource(url);
   hls.attachMedia(video);
   return {
@@ -72,7 +93,11 @@ function withHls(Hls, video, url, start, tell, fail) {
       hls.subtitleTrack = index;
       look();
     },
-    stop: () => hls.destroy(),
+    stop() {
+      clearTimeout(timer);
+      removeEventListener("online", again);
+      hls.destroy();
+    },
   };
 }
 

@@ -7,6 +7,8 @@ import { keys } from "./keys.js";
 import { load } from "./storyboard.js";
 
 const IDLE_MS = 2600;
+const SOON_MS = 4000;
+const LATEST_MS = 300_000;
 const STILL = { time: 0, duration: 0, buffered: 0, paused: true, volume: 1, muted: false, waiting: false };
 
 /**
@@ -43,7 +45,21 @@ export function Player({ url, storyboard, poster, known = 0, fresh, title, growi
   }, [url, loaded.turn]);
 
   useEffect(() => {
-    if (storyboard) load(storyboard).then(setFrames);
+    if (!storyboard) return undefined;
+    let timer = 0;
+    let gone = false;
+    // It is made when the video is ready already: who watched it become so gets it a little later.
+    async function look(wait) {
+      const found = await load(storyboard);
+      if (gone) return;
+      setFrames(found);
+      if (!found.length && wait < LATEST_MS) timer = setTimeout(look, wait, wait * 2);
+    }
+    look(SOON_MS);
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
   }, [storyboard]);
 
   // A stream that was opened while it grew does not hear of qualities that came later: it is opened anew, at once

@@ -1,13 +1,18 @@
 // Files on their way. They go on while one looks at other pages, and after a lost network or a closed tab.
+import { session } from "../common/api.js";
 import { store } from "../common/store.js";
 import { say } from "../common/toasts.js";
 import { refresh } from "../library/list.js";
 import { meter } from "./rate.js";
-import { isHopeless, refuseToForget, statusOf } from "./trying.js";
+import { isHopeless, isStalled, refuseToForget, statusOf } from "./trying.js";
 
 const AT_ONCE = 2;
 const ENDPOINT = "/api/uploads";
+const LOOK_MS = 5000;
+const LOST = "The connection was lost.";
 const PATIENCE_MS = [0, 500, 1000, 2000, 4000, 8000, ...Array(200).fill(10000)];
+
+const GOING = ["running", "lost", "waiting"];
 
 /** @typedef {{id: number, name: string, size: number, sent: number, rate: number, state: string, sentence: string, video: number | null}} Transfer */
 export const transfers = store(/** @type {Transfer[]} */ ([]));
@@ -24,7 +29,7 @@ export function add(files, details = {}) {
   for (const file of files) {
     number += 1;
     const one = { id: number, name: file.name, size: file.size, sent: 0, rate: 0, state: "waiting", sentence: "", video: null };
-    engines.set(number, { file, details: files.length === 1 ? details : { ...details, title: "" }, meter: meter(), upload: null });
+    engines.set(number, { file, details: files.length === 1 ? details : { ...details, title: "" }, meter: meter(), upload: null, heardAt: 0 });
     transfers.set([...transfers.get(), one]);
   }
   next();
@@ -50,6 +55,7 @@ async function begin(id) {
     engine.upload ??= new Upload(engine.file, options(id, engine));
     const [before] = await engine.upload.findPreviousUploads();
     if (before) engine.upload.resumeFromPreviousUpload(before);
+    engine.heardAt = Date.now();
     if (stateOf(id) === "running") engine.upload.start();
   } catch {
     change(id, { state: "failed", sentence: "The upload could not be begun." });
@@ -57,7 +63,8 @@ async function begin(id) {
   }
 }
 
-function options(id, { file, details, meter: pace }) {
+function options(id, engine) {
+  const { file, details, meter: pace } = engine;
   const { title = "", owner = "", tier = "" } = details;
   return {
     endpoint: ENDPOINT,
@@ -66,14 +73,15 @@ function options(id, { file, details, meter: pace }) {
     removeFingerprintOnSuccess: true,
     onAfterResponse: refuseToForget,
     onProgress(sent) {
-      pace.note(sent, Date.now());
+      engine.heardAt = Date.now();
+      pace.note(sent, engine.heardAt);
       change(id, { sent, rate: pace.rate(), state: "running", sentence: "" });
     },
     onShouldRetry(error) {
       const status = statusOf(error);
       if (isHopeless(status)) return false;
       pace.forget();
-      change(id, { state: "lost", rate: 0, sentence: status === 423 ? "Another tab sends this file." : "The connection was lost." });
+      change(id, { state: "lost", rate: 0, sentence: status === 423 ? "Another tab sends this file." : LOST });
       return true;
     },
     onError(error) {
@@ -123,8 +131,28 @@ export function clearDone() {
   transfers.set(transfers.get().filter((one) => one.state !== "done"));
 }
 
+/** Ask anew how much is there, and go on from that. */
+async function again(id) {
+  const engine = engines.get(id);
+  await engine?.upload?.abort();
+  engine.heardAt = Date.now();
+  if (stateOf(id) === "lost") engine.upload.start();
+}
+
 // Who is back need not wait for the next try.
-globalThis.addEventListener?.("online", () => {
-  for (const { id, state } of transfers.get())
-    if (state === "lost") engines.get(id)?.upload?.abort().then(() => engines.get(id)?.upload?.start());
+addEventListener("online", () => {
+  for (const { id, state } of transfers.get()) if (state === "lost") again(id);
+});
+
+setInterval(() => {
+  for (const one of transfers.get()) {
+    if (!isStalled(one, engines.get(one.id)?.heardAt, Date.now())) continue;
+    change(one.id, { state: "lost", rate: 0, sentence: LOST });
+    again(one.id);
+  }
+}, LOOK_MS);
+
+// Nothing is sent in the name of somebody who has left; who comes back goes on.
+session.watch((who) => {
+  if (who?.signed_in === false) for (const { id, state } of transfers.get()) if (GOING.includes(state)) pause(id);
 });

@@ -1,8 +1,7 @@
 // Uploads stay in sight while one looks at something else.
 import { Icon } from "../common/icons.js";
 import { route } from "../common/router.js";
-import { useStore } from "../common/store.js";
-import { html } from "../common/view.js";
+import { html, useStore } from "../common/view.js";
 import { many } from "../common/words.js";
 import { Transfer } from "./transfer.js";
 import { clearDone, transfers } from "./transfers.js";

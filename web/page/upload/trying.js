@@ -18,6 +18,13 @@ export function refuseToForget(request, response) {
   throw Object.assign(new Error("It could not be looked at."), { status });
 }
 
+const STALL_MS = 45000; // the server lets go of who says nothing for thirty seconds
+
+/** A network that is gone without a word is noticed by nobody but who counts; the last answer may take its time. */
+export function isStalled({ state, sent, size }, heardAt, now) {
+  return state === "running" && sent < size && now - heardAt > STALL_MS;
+}
+
 /** Give the status of what went wrong; 0 when nobody answered. */
 export function statusOf(error) {
   return error.originalResponse?.getStatus() ?? error.causingError?.status ?? 0;

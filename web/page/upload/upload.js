@@ -1,7 +1,6 @@
 // The upload page: choose, say whose it is, watch it go.
 import { Icon } from "../common/icons.js";
-import { useStore } from "../common/store.js";
-import { html, useEffect, useRef, useState } from "../common/view.js";
+import { html, useEffect, useRef, useState, useStore } from "../common/view.js";
 import { ago, bytes } from "../common/words.js";
 import { details, setDetails, takeDetails, TIERS } from "./details.js";
 import { Transfer } from "./transfer.js";

@@ -1,16 +1,15 @@
 // What one may do with a video, as its state allows.
 import { post, remove } from "../common/api.js";
-import { Dialog } from "../common/dialog.js";
+import { Dialog, Sure } from "../common/dialog.js";
 import { Icon } from "../common/icons.js";
 import { Menu } from "../common/menu.js";
 import { go } from "../common/router.js";
 import { TIERS } from "../common/tiers.js";
 import { attempt, say } from "../common/toasts.js";
-import { html, useState } from "../common/view.js";
+import { html, useState, useStore } from "../common/view.js";
 import { forget, refresh } from "../library/list.js";
 import { Retranscode } from "./retranscode.js";
 import { about, workflowUrl } from "./about.js";
-import { useStore } from "../common/store.js";
 
 const ENDED = ["completed", "failed", "cancelled"];
 
@@ -47,16 +46,6 @@ export function Actions({ video, job, progress, reload }) {
     ${asked === "tier" && html`<${Tier} job=${job} close=${close} change=${(tier) => onJob("priority", `Its tier is ${tier}.`, { tier })} />`}
     ${asked === "retranscode" && html`<${Retranscode} video=${video} close=${close} reload=${reload} />`}
   </div>`;
-}
-
-function Sure({ title, verb, close, act, children }) {
-  return html`<${Dialog} title=${title} close=${close}>
-    <p class="muted">${children}</p>
-    <footer>
-      <button class="button" onClick=${close}>Back</button>
-      <button class="button primary danger" onClick=${() => (close(), act())}>${verb}</button>
-    </footer>
-  <//>`;
 }
 
 function Tier({ job, close, change }) {

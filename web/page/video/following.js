@@ -24,7 +24,7 @@ export function useVideo(id) {
 
   const before = useRef("");
   useLive(
-    `/api/events/progress?video_ids=${id}`,
+    error?.status === 404 ? null : `/api/events/progress?video_ids=${id}`, // of what is not there nothing is told
     {
       [`transcode_progress:${id}`]: (news) => {
         setProgress(news);
@@ -54,6 +54,8 @@ function useStory(jobId) {
   const [story, setStory] = useState(/** @type {any} */ ({ jobId: null, steps: [], events: [] }));
   const known = useRef(/** @type {any} */ (story));
   const due = useRef(0);
+  const wanted = useRef(jobId);
+  wanted.current = jobId;
   const read = useRef(/** @type {() => void} */ (() => {}));
 
   read.current = async () => {
@@ -64,6 +66,7 @@ function useStory(jobId) {
         get(`/api/jobs/${jobId}/steps`),
         get(`/api/jobs/${jobId}/events?after=${last}&limit=1000`),
       ]);
+      if (jobId !== wanted.current) return; // a newer job has begun meanwhile
       const old = last ? known.current.events : [];
       const seen = new Set(old.map((event) => event.event_id));
       known.current = { jobId, steps, events: [...old, ...fresh.filter((event) => !seen.has(event.event_id))] };

@@ -1,9 +1,8 @@
 // Make a video anew, in some qualities or in all.
 import { post } from "../common/api.js";
 import { Dialog } from "../common/dialog.js";
-import { useStore } from "../common/store.js";
 import { attempt } from "../common/toasts.js";
-import { html, useState } from "../common/view.js";
+import { html, useState, useStore } from "../common/view.js";
 import { about } from "./about.js";
 
 export function Retranscode({ video, close, reload }) {

@@ -1,20 +1,20 @@
 // Who may see it: published or not, its public address, and what to paste into another page.
 import { post, session } from "../common/api.js";
 import { Icon } from "../common/icons.js";
-import { useStore } from "../common/store.js";
 import { attempt } from "../common/toasts.js";
-import { html, useState } from "../common/view.js";
+import { html, useState, useStore } from "../common/view.js";
+import { moment } from "../common/words.js";
 
 export function Sharing({ video, reload }) {
   const who = useStore(session);
-  const [link, setLink] = useState("");
+  const [link, setLink] = useState(/** @type {any} */ (null));
   if (video.status !== "ready") return null;
   const open = !who?.secret_required || !!video.published_at;
   const address = `${location.origin}/watch/${encodeURIComponent(video.slug)}`;
   const act = (verb, done) => attempt(() => post(`/api/videos/${video.video_id}/${verb}`), done).then(reload);
   async function sign() {
     const made = await attempt(() => post(`/api/videos/${video.video_id}/links`, {}));
-    if (made) setLink(new URL(made.url, location.href).href);
+    if (made) setLink({ address: new URL(made.url, location.href).href, until: moment(made.expires_at) });
   }
   return html`<section class="panel" aria-label="Share">
     <header><h2>Share</h2>
@@ -28,7 +28,7 @@ export function Sharing({ video, reload }) {
           <${Copied} label="Embed" text=${snippet(address, video.title)} />`
       : html`<p class="muted">Only you see it. Publish it, or give somebody a link that expires.</p>
           <button class="button small" onClick=${sign}><${Icon} name="link" size=${15} />Make a link</button>
-          ${link && html`<${Copied} label="Until it expires" text=${link} link />`}`}
+          ${link && html`<${Copied} label="Until ${link.until}" text=${link.address} link />`}`}
   </section>`;
 }
 

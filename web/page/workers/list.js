@@ -1,12 +1,23 @@
 // Every worker, by its stream: what the stream does not tell is read when somebody is new or changed a lot.
-import { get } from "../common/api.js";
+import { get, withQuery } from "../common/api.js";
 import { useEvery } from "../common/asking.js";
 import { useLive } from "../common/live.js";
 import { useCallback, useEffect, useRef, useState } from "../common/view.js";
 
-const MOST = 200;
+const AT_ONCE = 200;
 const BUSY_MS = 4000; // how fast somebody is changes all the time, and is told by nobody
 const IDLE_MS = 15000;
+
+async function everybody() {
+  const found = [];
+  let cursor;
+  do {
+    const page = await get(withQuery("/api/workers", { limit: AT_ONCE, cursor }));
+    found.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor);
+  return found;
+}
 
 export function useWorkers() {
   const [workers, setWorkers] = useState(/** @type {any[] | null} */ (null));
@@ -15,7 +26,7 @@ export function useWorkers() {
   const reload = useCallback(async () => {
     clearTimeout(due.current);
     try {
-      setWorkers((await get(`/api/workers?limit=${MOST}`)).items);
+      setWorkers(await everybody());
       setError(null);
     } catch (problem) {
       setError(problem);

@@ -13,15 +13,7 @@ export function Register({ close }) {
     const made = await attempt(() => post("/api/worker/register", { worker_name: name || null, worker_type: "remote" }));
     if (made) setGiven(made);
   }
-  const copy = () => attempt(() => navigator.clipboard.writeText(given.api_key), "Copied.");
-  if (given)
-    return html`<${Dialog} title="Keep this key" close=${close}>
-      <p class="muted">It is shown this once: only its hash is kept. The worker sends it as <code>X-Worker-API-Key</code>.</p>
-      <p class="secret"><code>${given.api_key}</code>
-        <button class="plain-button" aria-label="Copy the key" onClick=${copy}><${Icon} name="copy" /></button></p>
-      <dl class="facts"><dt>worker</dt><dd class="mono">${given.worker_id}</dd></dl>
-      <footer><button class="button primary" onClick=${close}>I have it</button></footer>
-    <//>`;
+  if (given) return html`<${Key} given=${given} close=${close} />`;
   return html`<${Dialog} title="Register a worker" close=${close}>
     <form onSubmit=${submit}>
       <label class="field"><span>Name</span>
@@ -31,5 +23,16 @@ export function Register({ close }) {
       <p></p>
       <footer><button type="button" class="button" onClick=${close}>Back</button><button class="button primary">Register</button></footer>
     </form>
+  <//>`;
+}
+
+export function Key({ given, close }) {
+  const copy = () => attempt(() => navigator.clipboard.writeText(given.api_key), "Copied.");
+  return html`<${Dialog} title="Keep this key" close=${close}>
+    <p class="muted">It is shown this once: only its hash is kept. The worker sends it as <code>X-Worker-API-Key</code>.</p>
+    <p class="secret"><code>${given.api_key}</code>
+      <button class="plain-button" aria-label="Copy the key" onClick=${copy}><${Icon} name="copy" /></button></p>
+    <dl class="facts"><dt>worker</dt><dd class="mono">${given.worker_id}</dd></dl>
+    <footer><button class="button primary" onClick=${close}>I have it</button></footer>
   <//>`;
 }

@@ -7,9 +7,15 @@ import { html } from "../common/view.js";
 import { ago, speed } from "../common/words.js";
 import { gpu, pools } from "./capabilities.js";
 
+const REVOKE = {
+  title: "Revoke this worker?",
+  verb: "Revoke",
+  words: "Its keys stop working at once and for good, and what it holds goes to others. A new key lets it in again.",
+};
+const FORGET = { title: "Forget this worker?", verb: "Forget", words: "It goes from the list, with its keys. What it has made stays." };
 const SET_ASIDE = "set aside: a test of its own failed";
 
-export function Row({ one, now, reload, look }) {
+export function Row({ one, now, reload, look, ask }) {
   const state = one.revoked_at ? "revoked" : one.quarantined_at && one.status !== "disabled" ? "quarantined" : one.status;
   const device = gpu(one.capabilities);
   const nothing = html`<span class="muted">–</span>`;
@@ -22,21 +28,27 @@ export function Row({ one, now, reload, look }) {
     <td data-head="GPU">${device ?? nothing}</td>
     <td data-head="Version" class="mono version" title=${one.version}>${one.version ?? "–"}</td>
     <td data-head="Heard of"><time datetime=${one.last_heartbeat} title=${one.last_heartbeat}>${ago(one.last_heartbeat, now)}</time></td>
-    <td class="number of-actions"><${Menu} label="Actions for ${one.worker_name ?? one.worker_id}" icon="more" items=${deeds(one, reload, look)} kind="plain-button" /></td>
+    <td class="number of-actions"><${Menu} label="Actions for ${one.worker_name ?? one.worker_id}" icon="more" items=${deeds(one, reload, look, ask)} kind="plain-button" /></td>
   </tr>`;
 }
 
-function deeds(one, reload, look) {
+function deeds(one, reload, look, ask) {
   const act = (work, done) => attempt(work, done).then(reload);
   const at = `/api/workers/${encodeURIComponent(one.worker_id)}`;
   const off = one.status === "disabled" || one.revoked_at;
+  const remote = one.worker_type === "remote"; // comes in by its keys only
   return [
     { label: "Look closer", act: look },
+    remote && { label: "New key", act: () => attempt(() => post(`${at}/keys`, {})).then((given) => given && ask(given)) },
     off
-      ? { label: "Enable", act: () => act(() => put(`${at}/enable`), "It may work again.") }
+      ? !(remote && one.revoked_at) && { label: "Enable", act: () => act(() => put(`${at}/enable`), "It may work again.") }
       : { label: "Disable", act: () => act(() => put(`${at}/disable`), "It gets no more work, and hands back what it has.") },
-    !one.revoked_at && { label: "Revoke", danger: true, act: () => act(() => post(`${at}/revoke`), "It is shut out.") },
-    { label: "Forget", danger: true, act: () => act(() => remove(at), "It is forgotten.") },
+    !one.revoked_at && {
+      label: "Revoke …",
+      danger: true,
+      act: () => ask({ ...REVOKE, act: () => act(() => post(`${at}/revoke`), "It is shut out.") }),
+    },
+    { label: "Forget …", danger: true, act: () => ask({ ...FORGET, act: () => act(() => remove(at), "It is forgotten.") }) },
   ].filter(Boolean);
 }
 

@@ -1,11 +1,12 @@
 // Who encodes: what each does, how fast, and what one may do with it.
 import { useNow } from "../common/asking.js";
+import { Sure } from "../common/dialog.js";
 import { Broken, Empty } from "../common/states.js";
 import { html, useState } from "../common/view.js";
 import { many, speed } from "../common/words.js";
 import { Detail } from "./detail.js";
 import { useWorkers } from "./list.js";
-import { Register } from "./register.js";
+import { Key, Register } from "./register.js";
 import { Ghost, Row } from "./row.js";
 
 const HEADS = ["Worker", "State", "Pools", "At work on", "Speed", "GPU", "Version", "Heard of"];
@@ -27,11 +28,13 @@ export function Workers() {
     html`<div class="panel table-box workers" tabindex="0" role="region" aria-label="List of workers"><table>
       <thead><tr>${HEADS.map((head) => html`<th key=${head}>${head}</th>`)}<th><span class="hidden">Actions</span></th></tr></thead>
       <tbody>${workers
-        ? workers.map((one) => html`<${Row} key=${one.worker_id} one=${one} now=${now} reload=${reload} look=${() => setAsked(one)} />`)
+        ? workers.map((one) => html`<${Row} key=${one.worker_id} one=${one} now=${now} reload=${reload} look=${() => setAsked(one)} ask=${setAsked} />`)
         : [0, 1].map((key) => html`<${Ghost} key=${key} cells=${HEADS.length + 1} />`)}</tbody>
     </table></div>`}
     ${asked === "register" && html`<${Register} close=${() => (setAsked(null), reload())} />`}
-    ${asked?.worker_id && html`<${Detail} id=${asked.worker_id} close=${() => setAsked(null)} />`}
+    ${asked?.verb && html`<${Sure} ...${asked} close=${() => setAsked(null)}>${asked.words}<//>`}
+    ${asked?.api_key && html`<${Key} given=${asked} close=${() => (setAsked(null), reload())} />`}
+    ${asked?.worker_id && !asked.api_key && html`<${Detail} id=${asked.worker_id} close=${() => setAsked(null)} />`}
   </section>`;
 }
 
