@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from media.tools import find_tools
 from tests.integration.api.claiming import Remote, claimed, step
+from tests.integration.api.remote_worker import working
 from tests.integration.api.running import Api
-from tests.integration.api.test_remote_quarantine import running
 from tests.integration.api.workers import register
 from tests.support.eventually import eventually
 from workers import remote
@@ -19,7 +20,7 @@ from workers import remote
 async def test_the_step_of_a_remote_worker_that_is_shut_out_moves_at_no_cost(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, deed: str
 ) -> None:
-    begun = asyncio.Event()
+    begun, tools = asyncio.Event(), await find_tools()
 
     async def transcode_span(request: Any) -> None:
         begun.set()
@@ -32,7 +33,7 @@ async def test_the_step_of_a_remote_worker_that_is_shut_out_moves_at_no_cost(
     ends = pytest.raises(remote.KeyRefused, match="revoked") if deed == "revoke" else nullcontext()
     async with step(api) as waiting:
         with ends:
-            async with running(api, machine, tmp_path / "far"):
+            async with working(api, machine, tmp_path / "far", tools):
                 await asyncio.wait_for(begun.wait(), 30)
                 assert (await machine.command(method, deed)).status_code == 200
                 taken.append(await claimed(api, "near"))  # long before the first one's claim runs out
