@@ -52,7 +52,6 @@ class AudioSteps:
                     await work.keep_timeline()
                     share = min(1.0, now.out_time_s / max(request.grid.duration_s, 0.001))
                     work.progress = StepProgress(percent=round(100 * share, 1), speed=now.speed)
-                    activity.heartbeat(work.progress)
                     ended = now.ended
             if not ended:  # one that found no sound says so too: nothing at all is not the same as silence
                 raise OutputIncomplete("ffmpeg stopped before the end of the sound.")

@@ -15,14 +15,16 @@ EVERY_S = 1.0  # a cancel is heard by the next beat, and stops ffmpeg within 2 s
 async def pulsing(latest: Callable[[], StepProgress | None] | None = None) -> AsyncIterator[None]:
     """Beat while the block runs, so that cancellation arrives and a dead worker is noticed.
 
-    `latest` tells the progress so far: Temporal keeps the last beat only, and a bare one would wipe it out.
+    `latest` tells the progress so far: Temporal keeps the last beat only, and a bare one would wipe it out. What is
+    told is looked at by people, and twice as often.
     """
+    every_s = EVERY_S / 2 if latest else EVERY_S
 
     async def beat() -> None:
         while True:
             progress = latest() if latest else None
             activity.heartbeat(*([progress] if progress else []))
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(every_s)
 
     beating = asyncio.create_task(beat())
     try:

@@ -90,9 +90,9 @@ class TranscodeSteps:
             memory_bytes = self._limits.memory(request.video, request.renditions)
             async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=memory_bytes)) as progress:
                 async for now in progress:
-                    await work.keep_finished(here)
                     work.made(now.frame, now.speed)
-                    activity.heartbeat(work.progress(now.speed))
+                    if await work.keep_finished(here):  # of all else the clock tells, twice a second
+                        activity.heartbeat(work.progress(now.speed))
             await work.keep_finished(here)
         activity.heartbeat(work.progress(0))
         if not work.is_whole():
@@ -153,9 +153,10 @@ class _SpanWork:
     def is_whole(self) -> bool:
         return self.first_missing >= self._end
 
-    async def keep_finished(self, here: Path) -> None:
-        """Verify and store what ffmpeg has closed since the last look."""
-        for quality, index, path in await asyncio.to_thread(self._finished, here):
+    async def keep_finished(self, here: Path) -> bool:
+        """Verify and store what ffmpeg has closed since the last look; tell whether there was anything."""
+        finished = await asyncio.to_thread(self._finished, here)
+        for quality, index, path in finished:
             folder = self._folders[quality]
             init = folder.init or await folder.keep_init(path.with_name(INIT))
             await asyncio.to_thread(verify.check_video_segment, path, init, self._request.grid, index)
@@ -163,6 +164,7 @@ class _SpanWork:
             await asyncio.to_thread(path.unlink)  # the stored name is a link to the same bytes
             self._watch[quality] = index + 1
             self._next[quality] = max(self._next[quality], index + 1)
+        return bool(finished)
 
     def _finished(self, here: Path) -> list[tuple[str, int, Path]]:
         """Look for all qualities at once: it is done four times a second, and mostly in vain."""

@@ -59,6 +59,8 @@ __all__ = [
 WORKER_SILENCE_S = 300.0
 JOB_STATES = table("job_states", column("job_id"), column("state"))
 
+_CONTINUED = aliased(Job)  # made once: it takes a proxy per column, and is asked for every three seconds
+
 
 async def video(s: AnySession, video_id: VideoId) -> VideoView | None:
     """Find a video, deleted or not, unless it was purged."""
@@ -185,7 +187,7 @@ async def unstarted_jobs(s: AnySession, *, older_than_s: float, limit: int = 100
 
     One that Temporal had and forgot has recorded steps: it goes on in later generations, and keeps to its own plan.
     """
-    continued = aliased(Job)
+    continued = _CONTINUED
     last = select(func.max(JobStep.generation)).where(JobStep.job_id == Job.id).scalar_subquery()
     query = (
         select(Video, Job, continued.plan, last)

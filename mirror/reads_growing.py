@@ -10,6 +10,8 @@ from contracts.states import StepName, StepOutcome, VideoStatus
 from mirror.sessions import AnySession
 from mirror.tables import Job, JobStep, Video, unfinished
 
+_NEWER = aliased(JobStep)
+
 
 class GrowingJob(Message):
     """An unfinished job that has a plan."""
@@ -52,11 +54,10 @@ async def growing_job(s: AnySession, slug: str) -> GrowingJob | None:
 
 async def _given_up(s: AnySession, job_id: int, max_attempts: int) -> frozenset[str]:
     """Name what the job's steps have failed to make, all of its tries used or none of use."""
-    newer = aliased(JobStep)
     is_newest = ~exists().where(
-        newer.job_id == JobStep.job_id,
-        newer.step_key == JobStep.step_key,
-        tuple_(newer.generation, newer.attempt) > tuple_(JobStep.generation, JobStep.attempt),
+        _NEWER.job_id == JobStep.job_id,
+        _NEWER.step_key == JobStep.step_key,
+        tuple_(_NEWER.generation, _NEWER.attempt) > tuple_(JobStep.generation, JobStep.attempt),
     )
     query = select(JobStep).where(
         JobStep.job_id == job_id,

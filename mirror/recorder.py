@@ -284,6 +284,11 @@ class StepRecorder:
 
     def _ring(self) -> None:
         try:
+            if asyncio.get_running_loop() is self._loop:  # mostly; from another thread it takes a system call or two
+                return self._wake.set()
+        except RuntimeError:
+            pass  # a thread without a loop
+        try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._wake.set)
         except RuntimeError:  # the loop is closing: nobody is left to wake
