@@ -1,6 +1,7 @@
 """A job's rows written anew from its story. The same writers are used as when it happened, so the rows are the same."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import delete, func, select, tuple_, update
@@ -73,9 +74,8 @@ async def rebuild_job(s: WriteSession, story: JobStory) -> None:
     workers = await _identities(s, {step.worker_name for step in story.steps})
     # The step that writes the end is told of after it, as its recorder would.
     late = [step for step in story.steps if step.claim.step in AFTER_THE_END | {StepName.FINALIZE}]
-    for step in sorted(story.steps, key=lambda step: (step.end is None, step.claim.started_at)):
-        if step not in late:
-            await _tell(s, job, step, workers[step.worker_name])
+    for step in _as_it_happened(step for step in story.steps if step not in late):
+        await _tell(s, job, step, workers[step.worker_name])
     if story.published is not None and not await _is_replaced(s, job):
         wanted = story.published
         await record_renditions(s, wanted.job_id, wanted.video_id, wanted.renditions, wanted.keep)
@@ -168,6 +168,18 @@ async def _identities(s: WriteSession, names: set[str]) -> dict[str, WorkerIdent
     query = select(Worker.worker_name, Worker.worker_id).where(Worker.worker_name.in_(names)).order_by(Worker.id)
     known = {row.worker_name: row.worker_id for row in (await s.execute(query)).all()}
     return {name: WorkerIdentity(known.get(name) or name[:100], name) for name in names}
+
+
+def _as_it_happened(steps: Iterable[ToldStep]) -> list[ToldStep]:
+    """Tell of each step twice, when it began and when it ended: what ran side by side is seen to."""
+    told = []
+    for step in steps:
+        if step.end is not None:
+            began = replace(step, heard_at=step.claim.started_at, progress=None, end=None, learned=())
+            told += [(began.heard_at, 0, began), (step.heard_at, 1, step)]
+        else:
+            told.append((step.claim.started_at, 0, step))
+    return [step for *_, step in sorted(told, key=lambda moment: moment[:2])]
 
 
 async def _tell(s: WriteSession, job: Job, step: ToldStep, worker: WorkerIdentity) -> None:
