@@ -16,7 +16,7 @@ from runtime.logs import configure_logs
 from runtime.names import SettingsError
 from runtime.settings import load_settings
 from workers.main import serve
-from workers.remote import serve_remote
+from workers.remote import KeyRefused, serve_remote
 
 log = structlog.get_logger("worker")
 
@@ -47,6 +47,9 @@ def main() -> None:
     code = 0
     try:
         asyncio.run(serve_remote(settings, pools) if remote else serve(settings, pools))
+    except KeyRefused as error:  # at its start, or years later
+        log.error("shut_out", reason=str(error))
+        code = 1
     except (NotRunning, SchemaNotReady, SettingsError, VlogError) as error:
         log.error("not_started", reason=str(error))
         code = 1

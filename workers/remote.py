@@ -42,6 +42,7 @@ WORK = "work"  # below the home: scratch, and copies of sources
 LEAST_POLL_S = 1.0  # an empty answer that comes sooner is not worth the next question at once
 ABANDONED = 100
 LEAVE_S = 5.0
+NOT_YET = "The API has not welcomed this worker yet."
 
 
 class KeyRefused(SettingsError):
@@ -123,7 +124,7 @@ class RemoteWorker:
         self._lanes = {pool: room.lane(count, light=pool not in ENCODERS) for pool, count in slots.items()}
         self._running: dict[asyncio.Task[None], RemoteStepRun] = {}
         self._open = {pool: asyncio.Event() for pool in slots}  # those that are asked for
-        self._shut_out = "The API has not welcomed this worker yet."
+        self._shut_out = NOT_YET
         self._aside: Mapping[Pool, str] = {}
         self._beat_now = asyncio.Event()
         self._notes = RemoteNotes(api, self._status)
@@ -263,6 +264,8 @@ class RemoteWorker:
 
     def _welcomed(self) -> None:
         if self._shut_out:
+            if self._shut_out != NOT_YET:
+                log.info("welcome again: asking for work")
             self._shut_out = ""
             self._decide()
 

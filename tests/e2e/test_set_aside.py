@@ -136,16 +136,19 @@ async def test_a_worker_that_passes_its_own_tests_is_set_aside_after_five_failur
     worker_id = (await row_of(service))["worker_id"]
     before = await audit(service, worker_id)
     (other.folder / "sick").touch()
-    created = [await service.upload(clip, title=f"unlucky {n}") for n in range(3)]
+    created = [await service.upload(clip, title=f"unlucky {n}") for n in range(2)]
 
-    async def taken() -> list[tuple[str, str | None]]:
+    async def ran() -> list[tuple[str, str | None]]:
         rows = await service.query(
             "SELECT outcome, error_code FROM job_steps"
-            " WHERE worker_id = $1 AND queue = 'vlog-cpu' AND job_id = ANY($2)",
+            " WHERE worker_id = $1 AND queue = 'vlog-cpu' AND job_id = ANY($2) ORDER BY id",
             worker_id,
             [video["job_id"] for video in created],
         )
-        return [(row["outcome"], row["error_code"]) for row in rows]
+        steps = [(row["outcome"], row["error_code"]) for row in rows]
+        # What was on its way when it stopped asking goes back as it came.
+        assert steps.count(("partial", "DRAINED")) <= 1, steps
+        return [step for step in steps if step != ("partial", "DRAINED")]
 
     async def stands_aside() -> bool:
         # After two more tests, which failed: a worker that went on asking would have taken what waits.
@@ -153,16 +156,16 @@ async def test_a_worker_that_passes_its_own_tests_is_set_aside_after_five_failur
         return tests >= STREAK + 2 and (await row_of(service))["quarantined_at"] is not None
 
     await eventually(stands_aside, within=60)
-    had = await taken()
-    assert len(had) == STREAK and {outcome for outcome, _ in had} == {"failed"}, had
-    assert {code for _, code in had} <= {"ENCODER_CRASHED", "OUTPUT_INCOMPLETE"}, had
+    five = await ran()
+    assert len(five) == STREAK and {outcome for outcome, _ in five} == {"failed"}, five
+    assert {code for _, code in five} <= {"ENCODER_CRASHED", "OUTPUT_INCOMPLETE"}, five
     assert "no more work for cpu until a test is clean: its last 5 steps failed" in (other.folder / "log").read_text()
 
     await command(service, "enable", other=False)
     for video in created:
         ended = await service.ended(video["video_id"], within=120)
         assert ended["status"] == "ready", ended
-    assert await taken() == had, "it took no sixth step"
+    assert await ran() == five, "there is no sixth"
     assert await audit(service, worker_id) == [*before, "worker.quarantined"]
 
     (other.folder / "sick").unlink()
