@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -51,8 +51,8 @@ class Reader:
 
 
 @asynccontextmanager
-async def following(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncIterator[Reader]:
-    async with http.stream("GET", path, headers=headers) as response:
+async def following(http: httpx.AsyncClient, path: str, **headers: str | bytes) -> AsyncIterator[Reader]:
+    async with http.stream("GET", path, headers=cast(Any, headers)) as response:
         if response.status_code != 200:
             await response.aread()
         yield Reader(response)

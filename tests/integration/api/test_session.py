@@ -69,7 +69,7 @@ async def test_streams_end_with_the_session_that_opened_them_in_every_process(
 ) -> None:
     video = await story.planned(locked.database)
     paths = (f"/api/events/progress?video_ids={video.video_id}", "/api/events/workers")
-    secret: dict[Any, Any] = {"X-Admin-Secret": SECRET.encode().decode("latin-1")}
+    secret: dict[str, Any] = {"X-Admin-Secret": SECRET.encode()}  # httpx takes bytes, and no other letters
     await story.register(locked.database)
     async with serving(database_url, tmp_path / "b", admin_secret=SECRET) as other, AsyncExitStack() as stack:
         jar: dict[str, dict[str, str]] = {}
@@ -80,7 +80,7 @@ async def test_streams_end_with_the_session_that_opened_them_in_every_process(
         name = jar["ann"]["Cookie"].partition("=")[2].partition(".")[0]
         renewed = SignedIn(name, int(time.time()) + LASTS_S).cookie(Keys(SECRET))
 
-        async def opened(headers: dict[str, str]) -> list[Any]:
+        async def opened(headers: dict[str, Any]) -> list[Any]:
             found = [
                 await stack.enter_async_context(following(api.http, path, **headers))
                 for api in (locked, other)

@@ -116,13 +116,17 @@ async def test_the_page_reads_on_for_as_long_as_the_end_is_in_sight(full: Api) -
             await expect(page.locator(f"[aria-posinset='{place}'] h2")).to_contain_text(f"Episode {VIDEOS + 1 - place}")
             assert await page.locator(".card").count() < 150, "a thousand are read, a few screens are there"
 
-        # Far down, others are chosen: fewer of them, and the places of those before are nobody's any more.
+        # Far down, so many new ones come that the list begins anew: the places of those before are nobody's any more.
         await page.evaluate(GO_TO, 1001)
+        await expect(page.locator("[aria-posinset='1001']")).to_be_visible()
+        await full.change(FILL.replace("'episode-'", "'later-'"), count=60)
+        await page.wait_for_function(f"() => {COUNT} === 48", timeout=60_000)
+        await read_on(page, 200)
+        await expect(page.locator(".card").last).to_be_in_viewport()
+
         await page.get_by_label("Tier").select_option("hobby")
         await expect(page.locator(".card").first).to_contain_text("hobby")
         assert "tier=hobby" in page.url
-        await read_on(page, 200)
-        await expect(page.locator(".card").last).to_be_in_viewport()
         await page.keyboard.press("/")
         await page.keyboard.type("whales")
         await expect(page.locator(".card")).to_have_count(6)  # every 1,500th is both
