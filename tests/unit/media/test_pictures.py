@@ -65,6 +65,7 @@ def test_a_blurred_picture_beats_one_that_shows_nothing(nothing: Gray) -> None:
 def test_more_blur_is_worse() -> None:
     scores = [look_at(picture).score for picture in (SHARP, blurred(SHARP, 1), blurred(SHARP, 3), blurred(SHARP, 6))]
     assert scores == sorted(scores, reverse=True) and len(set(scores)) == 4
+    assert best([Look(120, 60, 3), Look(120, 60, 30)]) == 1, "of equal contrast the one with edges"
 
 
 def test_of_bad_pictures_the_least_bad_and_of_equals_the_first_is_chosen() -> None:
