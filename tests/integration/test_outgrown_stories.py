@@ -68,7 +68,7 @@ async def test_a_full_disk_is_waited_for_without_end_and_without_an_endless_hist
 
 async def test_commands_reach_a_list_that_has_gone_on_in_a_new_run() -> None:
     """A pause that it did not hear would be none; a resume that it did not hear would be its end."""
-    async with outgrowing(outgrown_stories.LISTS) as (client, steps, handle):
+    async with outgrowing(outgrown_stories.COMMANDED) as (client, steps, handle):
 
         async def has_gone_on() -> bool:
             return [*steps.runs.values()].count(f"{handle.id}-360p") > 1
@@ -87,6 +87,7 @@ async def test_commands_reach_a_list_that_has_gone_on_in_a_new_run() -> None:
         asked = len(steps.spans)
         await asyncio.sleep(0.5)  # ten times as long as it would wait before it asks again
         assert len(steps.spans) == asked, "it is paused"
+        steps.let_go = True
         await handle.execute_update(TranscodeVideo.resume)
         assert await end_of(handle) == "ready"
 

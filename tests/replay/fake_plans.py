@@ -88,6 +88,7 @@ PLANS = {
     "lists": LONG,
     "moved lists": HALF_GONE,
     outgrown_stories.LISTS: LONG.model_copy(update={"spans": LONG.spans[:16], "window": 4}),
+    outgrown_stories.COMMANDED: LONG.model_copy(update={"spans": LONG.spans[:16], "window": 4}),
     outgrown_stories.CANCELLED_LISTS: LONG.model_copy(update={"spans": LONG.spans[:16], "window": 4}),
     outgrown_stories.LOST: TWO_TRACKS,
     outgrown_stories.WIDE: WIDE,

@@ -66,6 +66,7 @@ HELD = (
     "paused lists",
     "cancelled while encoding",
     "cancelled in a pause",
+    "cancelled while it drains",
     "cancelled lists",
     "cancelled beside a broken disk",
     *paused_stories.SECOND_RUNS,
@@ -244,7 +245,12 @@ class FakeSteps:
         if self.story in HELD and not self.let_go and not elsewhere:
             self.held += 1
             self.encoding.set()
-            await self._hold()
+            try:
+                await self._hold()
+            except asyncio.CancelledError:
+                if self.story == "cancelled while it drains":
+                    raise Drained("The worker was stopped.") from None
+                raise
         return TranscodedSpan(segments=request.span.segments)
 
     def _drain_and_lack(self, generation: int) -> None:
@@ -267,7 +273,8 @@ class FakeSteps:
         self.runs[info.workflow_run_id or ""] = info.workflow_id or ""
 
     def _find_room(self, request: EncodeAudio | TranscodeSpan) -> None:
-        if outgrown_stories.is_full(self.story, request, self.calls.count("plan"), self.sent_away):
+        full = outgrown_stories.is_full(self.story, request, self.calls.count("plan"), self.sent_away)
+        if full and not self.let_go:
             self.sent_away += isinstance(request, TranscodeSpan)
             if self.story == outgrown_stories.DRAINED:
                 raise Drained("The worker was stopped.")

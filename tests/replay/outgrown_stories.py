@@ -12,6 +12,7 @@ from workflows import options
 
 DAYS = "full for days"
 LISTS = "full for days lists"  # the lists wait, and the sound beside them
+COMMANDED = "full for days commanded lists"  # until somebody lets it go
 WIDE = "full for days wide"
 DRAINED = "drained for days"  # by workers that come and go
 PAUSED = "remuxed and full for days"  # by somebody, while it goes on in its new run
@@ -35,7 +36,7 @@ def hurried(story: str) -> AbstractContextManager[Any]:
 
 def is_full(story: str, request: EncodeAudio | TranscodeSpan, run: int, sent_away: int) -> bool:
     """Tell whether the disk is full for a step: until its job goes on in a new run, or its list has asked often."""
-    if story not in (*STORIES, *RECORDED, CANCELLED_LISTS) or isinstance(request, EncodeAudio):
+    if story not in (*STORIES, *RECORDED, CANCELLED_LISTS, COMMANDED) or isinstance(request, EncodeAudio):
         return story == LISTS and run == 1
     if story == LOST and "720p" in request.step_qualities:
         return False
