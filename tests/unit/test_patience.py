@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from temporalio import workflow
 
 from contracts.errors import Drained, FailureKind, GpuBusy, ScratchFull, VlogError, WorkerFull
 from contracts.queues import TaskQueue
 from contracts.steps import StepFailure
 from workflows import options
-from workflows import patience as patiences
 from workflows.patience import SHORTEST, Patience
 
 
@@ -41,7 +41,7 @@ def test_a_busy_gpu_is_waited_for_as_long_as_it_has_to_begin_and_a_limit_that_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(patiences.workflow, "now", lambda: now)
+    monkeypatch.setattr(workflow, "now", lambda: now)
     patience = Patience(options.Promise(TaskQueue.GPU, limit_s=600, start_within_s=60))
     assert patience.left() == timedelta(seconds=60)
     now += timedelta(seconds=40)
