@@ -20,7 +20,7 @@ from mirror.views import VideoView
 
 router = APIRouter(include_in_schema=False)
 
-PAGE = "watch.html"
+PAGE, MESSAGE = "watch.html", "message.html"
 AGAIN_S = 5  # what cannot be played yet looks again by itself
 _PLAIN = "default-src 'none'; style-src 'self'; media-src 'self'; img-src 'self'"
 
@@ -38,14 +38,14 @@ async def watch(slug: str, request: Request, here: Here) -> HTMLResponse:
 
 async def _watch(slug: str, request: Request, here: Parts, link: str | None = None) -> HTMLResponse:
     if object_key(slug, MASTER) is None or await may_see(request, here, slug, link) is None:
-        return _nothing()
+        return await _nothing(request)
     async with here.database.read() as session:
         view = await reads.video_by_slug(session, slug)
     if view is None:
-        return _nothing()
+        return await _nothing(request)
     video = await shown(here, view)
     if video.stream_url is None:
-        return _not_yet(view)
+        return await _not_yet(request, view)
 
     def through(address: str | None) -> str | None:
         """Lead an address through the link, if there is one."""
@@ -67,11 +67,12 @@ async def _watch(slug: str, request: Request, here: Parts, link: str | None = No
         "growing": video.status is not VideoStatus.READY,
     }
     words = {"title": escape(video.title), "video": escape(json.dumps(told))}
-    # In one go: a title may hold the name of the other.
-    return _page(
-        re.sub(r"\{(title|video)\}", lambda found: words[found[1]], shelf.page(PAGE)),
-        scripted(await elsewhere(here.store)),
-    )
+    return _page(_filled(shelf.page(PAGE), words), scripted(await elsewhere(here.store)))
+
+
+def _filled(page: str, words: dict[str, str]) -> str:
+    """Put words into a page in one go: a title may hold the name of another."""
+    return re.sub(r"\{(\w+)\}", lambda found: words[found[1]], page)
 
 
 def _page(html: str, policy: str, status: int = 200, **headers: str) -> HTMLResponse:
@@ -80,13 +81,20 @@ def _page(html: str, policy: str, status: int = 200, **headers: str) -> HTMLResp
     return HTMLResponse(html, status_code=status, headers=ours)
 
 
-def _nothing() -> HTMLResponse:
+async def _message(request: Request, title: str, words: str, status: int = 200, **headers: str) -> HTMLResponse:
+    """Say something where the player would be; it may be a frame in somebody's page."""
+    page = (await shelves_of(request).newest()).page(MESSAGE)
+    return _page(_filled(page, {"title": escape(title), "words": escape(words)}), _PLAIN, status, **headers)
+
+
+async def _nothing(request: Request) -> HTMLResponse:
     """Say the same of what is not there, what is hidden, and a link that has ended."""
-    return _page(shell("VLog", "<h1>There is nothing to watch here.</h1>"), _PLAIN, 404)
+    words = "The address may be wrong, or what was here is not public any more."
+    return await _message(request, "There is nothing to watch here.", words, 404)
 
 
-def _not_yet(view: VideoView) -> HTMLResponse:
+async def _not_yet(request: Request, view: VideoView) -> HTMLResponse:
     if view.status is VideoStatus.FAILED:
-        return _page(shell(view.title, "<h1>This video could not be made.</h1>"), _PLAIN)
-    body = f"<h1>{escape(view.title)}</h1><p>It is being made. It will be here in a moment.</p>"
-    return _page(shell(view.title, body), _PLAIN, Refresh=str(AGAIN_S))
+        return await _message(request, view.title, "This video could not be made.")
+    words = "It is being made. It will be here in a moment."
+    return await _message(request, view.title, words, Refresh=str(AGAIN_S))

@@ -103,6 +103,7 @@ async def test_the_public_page_goes_into_other_pages_and_shows_only_what_may_be_
     await command(site, "publish")
     waits = await site.http.get("/watch/film")
     assert (waits.status_code, waits.headers["refresh"]) == (200, "5") and "It is being made." in waits.text
+    assert "frame-ancestors *" in waits.headers["content-security-policy"] and "/page.css" in waits.text
     title = '"><script>alert(1)</script>{video}'
     await site.change(
         "UPDATE videos SET status = 'ready', playable_at = now(), title = :title WHERE slug = 'film'", title=title

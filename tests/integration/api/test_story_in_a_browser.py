@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from re import compile
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
@@ -16,7 +17,7 @@ from tests.integration.mirror import story
 
 pytestmark = pytest.mark.browser
 
-CRASH = {"code": "ENCODER_CRASHED", "sentence": "The encoder crashed.", "will_retry": True}
+CRASH: dict[str, Any] = {"code": "ENCODER_CRASHED", "sentence": "The encoder crashed.", "will_retry": True}
 
 
 def attempt(video: CreatedVideo, number: int) -> StepClaim:

@@ -122,7 +122,9 @@ async def test_the_page_reads_on_for_as_long_as_the_end_is_in_sight(full: Api) -
         await full.change(FILL.replace("'episode-'", "'later-'"), count=60)
         await page.wait_for_function(f"() => {COUNT} === 48", timeout=60_000)
         await read_on(page, 200)
-        await expect(page.locator(".card").last).to_be_in_viewport()
+        await page.evaluate(GO_TO, 200)
+        await expect(page.locator("[aria-posinset='200'] h2")).to_contain_text(f"Episode {VIDEOS + 1 - 200 + 60}")
+        await expect(page.locator("[aria-posinset='200']")).to_be_in_viewport()
 
         await page.get_by_label("Tier").select_option("hobby")
         await expect(page.locator(".card").first).to_contain_text("hobby")

@@ -22,17 +22,18 @@ export function Card({ video, query, place, of }) {
     </p>
     <p class="card-line muted">
       ${video.owner && html`<a href=${href("", { ...query, owner: video.owner })} title="Only videos of ${video.owner}">${video.owner}</a>`}
-      <a href=${href("", { ...query, tier: video.tier })} title="Only ${video.tier}">${video.tier}</a><time datetime=${video.created_at}>${ago(video.created_at)}</time>
+      <a class="of-tier" href=${href("", { ...query, tier: video.tier })} title="Only ${video.tier}">${video.tier}</a><time datetime=${video.created_at}>${ago(video.created_at)}</time>
     </p>
   </li>`;
 }
 
 function standing(video) {
+  if (video.status === "failed" && video.error_code === "CANCELLED") return "cancelled"; // as somebody wished
   return video.status !== "ready" && video.state === "paused" ? "paused" : video.status;
 }
 
 function word(video, known) {
-  if (video.status === "failed") return video.error_code === "CANCELLED" ? "cancelled" : "failed";
+  if (video.status === "failed") return standing(video);
   if (video.status === "pending") return known ? `waiting, ${percent(known)}` : "waiting";
   if (video.status === "processing" && standing(video) !== "paused") return known == null ? "working" : percent(known);
   if (video.status === "processing") return "paused";
@@ -42,7 +43,7 @@ function word(video, known) {
 function Picture({ video, children }) {
   const [broken, setBroken] = useState(false);
   const shown = video.thumbnail_url && !broken;
-  return html`<span class="picture ${shown ? "" : "is-empty"} ${video.status}">
+  return html`<span class="picture ${shown ? "" : "is-empty"} ${standing(video)}">
     ${shown
       ? html`<img src=${video.thumbnail_url} alt="" loading="lazy" decoding="async" onError=${() => setBroken(true)} />`
       : html`<span class="initial" aria-hidden="true">${[...video.title][0]?.toUpperCase()}</span>`}

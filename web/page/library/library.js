@@ -28,7 +28,7 @@ export function Library({ query }) {
   return html`<section class="library" aria-label="Library">
     <h1 class="hidden">Library</h1>
     <${Filters} query=${query} />
-    ${error && html`<p class="note bad" role="alert">${error.message}</p>`}
+    ${error && !known.failures && html`<p class="note bad" role="alert">${error.message}</p>`}
     ${!shown && html`<div class="cards" aria-busy="true">${GHOSTS.map((key) => html`<${Ghost} key=${key} />`)}</div>`}
     ${shown && !items.length && (filtered ? html`<${Nothing} />` : html`<${First} />`)}
     ${items.length > 0 && html`<${Cards} items=${items} query=${query} old=${isOld(known)} />`}
@@ -71,7 +71,7 @@ function Nothing() {
 function More({ known }) {
   const end = useRef(/** @type {any} */ (null));
   const ready = canReadOn(known);
-  const { readingOn, rounds, failures } = known;
+  const { readingOn, rounds, failures, error } = known;
   useEffect(() => {
     if (!ready) return undefined;
     // A new observer each time: it begins with how things are, and so misses no end that has been in view all along.
@@ -85,5 +85,8 @@ function More({ known }) {
     };
   }, [ready, rounds]);
   const word = readingOn ? "Loading …" : failures ? "Try again" : "Show more";
-  return html`<div class="more" ref=${end}><button class="button" disabled=${!ready} onClick=${more}>${word}</button></div>`;
+  return html`<div class="more" ref=${end}>
+    ${failures > 0 && error && html`<p class="bad-text" role="alert">${error.message}</p>`}
+    <button class="button" disabled=${!ready} onClick=${more}>${word}</button>
+  </div>`;
 }

@@ -62,6 +62,7 @@ export function Video({ id }) {
 /** A retranscode runs behind a video that is ready all the while. */
 function state(video, progress) {
   if (progress?.state === "paused") return "paused";
+  if (video.status === "failed" && video.error_code === "CANCELLED") return "cancelled";
   return progress?.status ?? video.status;
 }
 

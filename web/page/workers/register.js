@@ -20,7 +20,6 @@ export function Register({ close }) {
         <input value=${name} maxlength="100" placeholder="studio" autofocus onInput=${(event) => setName(event.target.value)} />
         <small>For machines that reach this service by HTTPS only. A worker beside Temporal registers itself.</small>
       </label>
-      <p></p>
       <footer><button type="button" class="button" onClick=${close}>Back</button><button class="button primary">Register</button></footer>
     </form>
   <//>`;
