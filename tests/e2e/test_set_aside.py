@@ -159,7 +159,10 @@ async def test_a_worker_that_passes_its_own_tests_is_set_aside_after_five_failur
     five = await ran()
     assert len(five) == STREAK and {outcome for outcome, _ in five} == {"failed"}, five
     assert {code for _, code in five} <= {"ENCODER_CRASHED", "OUTPUT_INCOMPLETE"}, five
-    assert "no more work for cpu, probe until a test is clean: its last 5 steps failed" in (other.folder / "log").read_text()
+    assert (
+        "no more work for cpu, probe until a test is clean: its last 5 steps failed"
+        in (other.folder / "log").read_text()
+    )
 
     await command(service, "enable", other=False)
     for video in created:

@@ -34,10 +34,16 @@ async def working(api: Api, machine: Machine, home: Path, tools: Toolbox, **sett
     calls, stopping = WorkerCalls(api.url, machine.key), asyncio.Event()
     worker = RemoteWorker(RemoteApi(calls), kit, room, SLOTS, failures)
     failures.health = worker.quarantine
-    serving = asyncio.create_task(worker.run(stopping, ABOUT))
+
+    async def serve() -> None:
+        try:
+            await worker.run(stopping, ABOUT)
+        finally:
+            await calls.aclose()  # as the end of its process would: what it has not said by now it never says
+
+    serving = asyncio.create_task(serve())
     try:
         yield
     finally:
         stopping.set()
         await serving
-        await calls.aclose()
