@@ -51,13 +51,19 @@ async def running(api: Api, machine: Machine, home: Path) -> AsyncIterator[None]
     calls, stopping = WorkerCalls(api.url, machine.key), asyncio.Event()
     worker = remote.RemoteWorker(RemoteApi(calls), kit, room, {Pool.CPU: 1}, failures)
     failures.health = worker.quarantine
-    serving = asyncio.create_task(worker.run(stopping, ABOUT))
+
+    async def serve() -> None:
+        try:
+            await worker.run(stopping, ABOUT)
+        finally:
+            await calls.aclose()  # as the end of its process would: what it has not said by now it never says
+
+    serving = asyncio.create_task(serve())
     try:
         yield
     finally:
         stopping.set()
         await serving
-        await calls.aclose()
 
 
 async def test_a_remote_worker_that_fails_tests_itself_and_stands_aside_over_a_restart_until_it_is_mended(
