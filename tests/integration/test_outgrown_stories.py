@@ -85,7 +85,7 @@ async def test_commands_reach_a_list_that_has_gone_on_in_a_new_run() -> None:
 
         await eventually(is_still, within=20)
         asked = len(steps.spans)
-        await asyncio.sleep(0.5)  # ten times as long as it would wait before it asks again
+        await asyncio.sleep(2)  # longer than it lets the opening go first, or waits before it asks again
         assert len(steps.spans) == asked, "it is paused"
         steps.let_go = True
         await handle.execute_update(TranscodeVideo.resume)
