@@ -155,10 +155,12 @@ async def test_a_stranger_s_body_is_not_read_into_memory(lonely_api: Api) -> Non
 
 async def test_a_hundred_guesses_cost_little_and_the_worker_still_beats(lonely_api: Api) -> None:
     studio = await register(lonely_api)
-    guesses = [studio.key[:8] + f"{n:035d}" for n in range(100)]
+    path, guesses = "/api/worker/heartbeat", [studio.key[:8] + f"{n:035d}" for n in range(100)]
 
     async def guess(key: str) -> int:
-        answer = await lonely_api.http.post("/api/worker/heartbeat", headers={"X-Worker-API-Key": key})
+        # On a starved machine Postgres may answer one of fifty too late: that opens nothing either, and is asked again.
+        while (answer := await lonely_api.http.post(path, headers={"X-Worker-API-Key": key})).status_code == 503:
+            await asyncio.sleep(1)
         return answer.status_code
 
     for start in range(0, 100, 50):
