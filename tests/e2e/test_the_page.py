@@ -191,7 +191,7 @@ async def test_nothing_serious_stands_in_anybodys_way_and_nothing_moves(
         await expect(page.locator("main h1")).to_have_text(heading, timeout=15_000)
         await expect(page.locator("[aria-busy=true]")).to_have_count(0)
         if place == "":
-            await page.wait_for_function("[...document.querySelectorAll('.card img')].some((one) => one.naturalWidth)")
+            await page.wait_for_function("() => [...document.images].some((one) => one.naturalWidth)")
         if place == "queues":
             await expect(page.get_by_role("img", name="Backlog of vlog-cpu")).to_be_visible()
         if place.startswith("videos/"):

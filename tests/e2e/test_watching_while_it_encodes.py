@@ -108,7 +108,8 @@ async def join_late(service: Service, page: Page, video_id: int, stream: str) ->
         return lowest.text.count("#EXTINF") >= 6
 
     await eventually(is_long, within=30)
-    other = await page.context.new_page()
+    assert page.context.browser is not None
+    other = await page.context.browser.new_page()
     await other.goto(f"{service.url}/#/videos/{video_id}")
     await other.get_by_role("button", name="Play", exact=True).first.click()
     await expect(other.locator(".player-time")).to_contain_text("growing")
