@@ -23,7 +23,7 @@ HEARTBEAT_S = 10
 
 # While the file `poison` lies beside it, encoding kills the worker; not before the mirror has heard of the attempt.
 POISON = """#!/bin/sh
-case " $* " in *" libx264 "*) if [ -e "{folder}/poison" ]; then sleep 1; kill -9 $PPID; fi ;; esac
+case " $* " in *" libx264 "*) if [ -e "{folder}/poison" ]; then sleep 2; kill -9 $PPID; fi ;; esac
 exec "{paced}" "$@"
 """
 
