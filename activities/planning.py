@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from temporalio import activity
 
+from contracts.errors import SourceUnsupported
 from contracts.ids import JobId
 from contracts.media import Capacity, IdleGpu, TranscodePlan
 from contracts.steps import MakePlan
@@ -34,13 +35,30 @@ class PlanSteps:
         if request.again and request.continues is not None:
             return await self._planned_again(request, request.continues)
         capacity = await self._capacity()
+        plan = self._made(request, capacity)
         tools = self._tools.known_to(capacity.builds)
-        plan = make_plan(request.facts, self._options, tools, request.qualities, capacity)
         gpus = await self._idle_gpus(request)
         plan = continued(plan, request, frozenset(tool.build for tool in tools.tools), gpus)
         begun = plan.goes_on_with(request.continues) if request.same_output else ()
         # What comes after these looks for a GPU when it is its turn.
         return routed(plan, gpus, [r.quality for r in plan.renditions if not r.is_alternative], begun)
+
+    def _made(self, request: MakePlan, capacity: Capacity) -> TranscodePlan:
+        """Plan for an ffmpeg that the workers have, unless that costs pictures or sound.
+
+        Who has the able one may only be restarting; its work waits then, and moves if it does not come back.
+        """
+
+        def made(tools: Toolbox) -> TranscodePlan:
+            return make_plan(request.facts, self._options, tools, request.qualities, capacity)
+
+        able = made(self._tools.ranked(capacity.builds))
+        try:
+            plan = made(self._tools.known_to(capacity.builds))
+        except SourceUnsupported:
+            return able
+        is_less = len(plan.renditions) < len(able.renditions) or len(plan.audio) < len(able.audio)
+        return able if is_less else plan
 
     async def _planned_again(self, request: MakePlan, before: TranscodePlan) -> TranscodePlan:
         if request.routes:
@@ -48,7 +66,11 @@ class PlanSteps:
         lost = request.descends
         anew = (*request.anew, *((lost.name,) if lost else ()))
         tools = self._tools.known_to((await self._capacity()).builds)
-        return descended(before, pin_anew(before, request.facts, tools, request.pending, anew), lost)
+        try:
+            plan = pin_anew(before, request.facts, tools, request.pending, anew)
+        except SourceUnsupported:  # who is there now cannot make it; who could may be back in a minute
+            plan = pin_anew(before, request.facts, self._tools, request.pending, anew)
+        return descended(before, plan, lost)
 
     async def _idle_gpus(self, request: MakePlan) -> tuple[IdleGpu, ...]:
         return await self._gpus(request.job_id) if self._gpus else ()

@@ -3,6 +3,7 @@
 from temporalio import activity
 
 from activities.pulse import pulsing
+from contracts.errors import EncoderStalled, SourceTooComplex
 from contracts.media import SourceFacts
 from contracts.steps import Probe
 from media.limits import Limits
@@ -21,5 +22,11 @@ class ProbeSteps:
 
         Safe to repeat: it only reads the source, which never changes.
         """
-        async with pulsing(), self._store.local_file(request.source_key) as source:
-            return await probe(self._tools, source, self._limits)
+        try:
+            async with pulsing(), self._store.local_file(request.source_key) as source:
+                return await probe(self._tools, source, self._limits)
+        except SourceTooComplex as error:
+            # Beside busy encoders an honest file takes long, too: it is refused when it does so again.
+            if isinstance(error.__cause__, EncoderStalled) and activity.info().attempt == 1:
+                raise error.__cause__ from None
+            raise

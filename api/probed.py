@@ -15,7 +15,7 @@ from runtime.settings import Settings
 
 LONGEST_SIDE = 16_384  # as of media.limits
 MOST_NUMBER = 1 << 53
-MOST_WARNINGS = 100
+OTHER_WARNINGS = 20  # beside one for every stream
 MOST_GAPS = 100
 LONGEST_TEXT = 1000
 
@@ -41,7 +41,7 @@ def unbelievable(facts: SourceFacts, size_bytes: int, settings: Settings) -> str
         "its size": facts.size_bytes != size_bytes,
         "a copy that nobody made": bool(facts.remuxed),
         "too many streams": 1 + len(tracks) > settings.max_streams,
-        "too many warnings": len(facts.warnings) > MOST_WARNINGS,
+        "too many warnings": len(facts.warnings) > settings.max_streams + OTHER_WARNINGS,
         "too many gaps": any(len(track.gaps) > MOST_GAPS for track in facts.audio),
         "its streams": any(not 0 <= one.stream < 100_000 for one in (video, *tracks)),
         "its sound": any(not 1 <= one.channels <= 1024 or one.sample_rate < 0 for one in facts.audio),

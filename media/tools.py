@@ -104,10 +104,14 @@ class Toolbox:
         """Put a build first where it is to be had; for work that any able build can do."""
         return Toolbox(tuple(sorted(self.tools, key=lambda tool: tool.build != build)))
 
+    def ranked(self, workers: Mapping[str, int]) -> "Toolbox":
+        """Put the builds first that most of those have who shall use them."""
+        return Toolbox(tuple(sorted(self.tools, key=lambda tool: -workers.get(tool.build, 0))))
+
     def known_to(self, workers: Mapping[str, int]) -> "Toolbox":
         """Keep to the builds that others have who shall use them, most of them first; to all where none has any."""
-        shared = [tool for tool in self.tools if workers.get(tool.build)]
-        return Toolbox(tuple(sorted(shared, key=lambda tool: -workers[tool.build]))) if shared else self
+        shared = tuple(tool for tool in self.ranked(workers).tools if workers.get(tool.build))
+        return Toolbox(shared) if shared else self
 
     def has(self, build: str) -> bool:
         """Tell whether a build is here; where none is pinned, any will do."""

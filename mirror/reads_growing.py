@@ -7,6 +7,7 @@ from contracts.ids import JobId
 from contracts.media import PlannedAudio, PlannedRendition, TranscodePlan
 from contracts.message import Message
 from contracts.states import StepName, StepOutcome, VideoStatus
+from contracts.steps import work_in
 from mirror.sessions import AnySession
 from mirror.tables import Job, JobStep, Video, unfinished
 
@@ -68,7 +69,7 @@ async def _given_up(s: AnySession, job_id: int, max_attempts: int) -> frozenset[
     )
     ended = [step for step in (await s.execute(query)).scalars() if _is_final(step, max_attempts)]
     sounds = {step.step_key for step in ended if step.step is StepName.AUDIO}
-    folders = {name for step in ended if step.qualities for name in step.step_key.rpartition(":")[2].split(",")}
+    folders = {name for step in ended if step.qualities for name in work_in(step.step_key)}
     return frozenset(sounds | folders)
 
 

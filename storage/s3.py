@@ -78,7 +78,7 @@ class S3Store:
                 )
                 return True
             except AlreadyExistsError:
-                if await self.stat(key) is not None:
+                if create_only and await self.stat(key) is not None:
                     return False
             except ObjectMissing as error:  # to a put it can only mean this
                 raise StorageUnavailable("The bucket does not exist.") from error

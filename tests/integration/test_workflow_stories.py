@@ -17,6 +17,8 @@ from tests.replay.stories import COMMANDS, REQUEST, telling
 from tests.support.shared_temporal import shared_temporal
 from workflows import options
 
+CANCELLED = ("cancelled while encoding", "cancelled while it drains", "cancelled while it crashes")
+
 
 async def told(story: str) -> tuple[FakeSteps, str]:
     steps = FakeSteps(story)
@@ -256,9 +258,9 @@ async def test_a_quality_and_a_sound_track_that_fail_do_not_stop_the_others() ->
     assert [s.step_qualities for s in steps.spans].count(("720p",)) == 1
 
 
-@pytest.mark.parametrize("story", ["cancelled while encoding", "cancelled while it drains", *paused_stories.CANCELLED])
+@pytest.mark.parametrize("story", [*CANCELLED, *paused_stories.CANCELLED])
 async def test_a_cancel_stops_the_encoders_removes_what_was_made_and_is_written_last(story: str) -> None:
-    """At the first try, which may end as drained; at the second, and while it waits for that one."""
+    """At the first try, which may end as drained, or fail; at the second, and while it waits for that one."""
     steps, end = await told(story)
     assert end == "cancelled"
     assert steps.calls[-2:] == ["remove", "fail"] and "verify" not in steps.calls

@@ -67,6 +67,7 @@ HELD = (
     "cancelled while encoding",
     "cancelled in a pause",
     "cancelled while it drains",
+    "cancelled while it crashes",
     "cancelled lists",
     "cancelled beside a broken disk",
     *paused_stories.SECOND_RUNS,
@@ -250,6 +251,8 @@ class FakeSteps:
             except asyncio.CancelledError:
                 if self.story == "cancelled while it drains":
                     raise Drained("The worker was stopped.") from None
+                if self.story == "cancelled while it crashes":
+                    raise RuntimeError("the machine is on fire") from None
                 raise
         return TranscodedSpan(segments=request.span.segments)
 

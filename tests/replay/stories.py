@@ -207,6 +207,7 @@ COMMANDS: dict[str, Callable[[Handle, FakeSteps], Awaitable[None]]] = {
     "cancelled lists": _cancel_encoders,
     "cancelled in a pause": _cancel_in_a_pause,
     "cancelled while it drains": _cancel_encoders,
+    "cancelled while it crashes": _cancel_encoders,
     "cancelled beside a broken disk": _cancel_encoders,
     "cancelled while publishing": _cancel_the_publishing,
     "paused": _pause_and_resume,

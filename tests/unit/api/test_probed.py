@@ -90,7 +90,7 @@ def test_what_no_picture_is_like_is_not_believed(changes: dict[str, Any]) -> Non
         {"format_name": "concat;file"},
         {"format_name": ""},
         {"warnings": ("\x1b[2J",)},
-        {"warnings": ("x",) * 101},
+        {"warnings": ("x",) * 221},
         {"warnings": ("x" * 1001,)},
         {"audio": (track(),) * 200},
         {"audio": (track(channels=0),)},
