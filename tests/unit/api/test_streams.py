@@ -142,6 +142,10 @@ async def test_what_is_not_there_is_named_and_what_goes_ends_the_stream() -> Non
         w.change(1, "a")
         stream, missing = await w.hub.watch([1, 2])
         assert missing == [2]
+        both = Seen(stream)
+        assert await both.next() == "a;gone 2;"
+        w.change(1, "b")
+        assert await both.next() == "b;"
         w.hub.leave(stream)
         seen = Seen((await w.hub.watch([1]))[0])
         await seen.next()
