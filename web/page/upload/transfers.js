@@ -59,7 +59,8 @@ async function begin(id) {
     if (before) upload.resumeFromPreviousUpload(before);
     engine.upload = upload;
     engine.heardAt = Date.now();
-    if (["running", "lost"].includes(stateOf(id))) upload.start(); // lost: the library took its time
+    const state = stateOf(id);
+    if (state === "running" || state === "lost") upload.start(); // lost: the library took its time
   } catch {
     change(id, { state: "failed", sentence: "The upload could not be begun." });
     next();
