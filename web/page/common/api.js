@@ -49,7 +49,7 @@ export async function ask(method, path, { body, signal } = {}) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   const limit = method === "GET" ? AbortSignal.timeout(READ_MS) : undefined;
   const ends = [signal, limit].filter((end) => end !== undefined);
-  // Browsers of before 2024 cannot wait for the first of two: there nothing but who asks gives up.
+  // Browsers of before 2024 cannot wait for the first of two: there only who asks gives up.
   const end = ends.length > 1 ? (AbortSignal.any?.(ends) ?? signal) : ends[0];
   let answer;
   let told = /** @type {any} */ (null);
