@@ -37,13 +37,14 @@ async def follow_videos(
 
     `transcode_progress:{video_id}` comes first for each, then whenever it changed (at most four times a second); its
     data is what `GET /api/videos/{id}/progress` answers. `transcode_complete:{video_id}` has the same data, when a job
-    ends, well or not. `video_deleted:{video_id}` is the last of a video. A `ping` comes when there was nothing for 30
-    seconds. Whoever connects again begins with how things are: nothing else has to be asked for. A stream that was
-    opened by cookie ends with its session.
+    ends, well or not. `video_deleted:{video_id}` is the last of a video, and the first of one that is not there; 404 is
+    answered when none of them is. A `ping` comes when there was nothing for 30 seconds. Whoever connects again begins
+    with how things are: nothing else has to be asked for. A stream that was opened by cookie ends with its session.
     """
     videos = _live(request).videos
-    stream, missing = await videos.watch(_ids(video_ids), came_by_cookie(request))
-    if missing:
+    ids = _ids(video_ids)
+    stream, missing = await videos.watch(ids, came_by_cookie(request))
+    if len(missing) == len(ids):
         videos.leave(stream)
         raise video_not_found(missing[0])
     return _answer(here, stream, videos)

@@ -1,5 +1,5 @@
 // The page: finds out where one is, and shows it.
-import { session } from "./common/api.js";
+import { askSession, session } from "./common/api.js";
 import { Keys, listenToKeys } from "./common/keys.js";
 import { listen, route } from "./common/router.js";
 import { begin, SignIn } from "./common/sign_in.js";
@@ -17,6 +17,8 @@ import { Queues } from "./workers/queues.js";
 import { Workers } from "./workers/workers.js";
 
 const TITLES = { "": "Library", upload: "Upload", workers: "Workers", queues: "Queues", videos: "Video" };
+
+const RENEW_MS = 3 * 3600 * 1000; // a cookie is renewed when half of its week is over
 
 function place({ path: [name = "", id], query }) {
   if (name === "") return html`<${Library} query=${query} />`;
@@ -42,6 +44,11 @@ function Page() {
   useEffect(() => {
     if (who?.signed_in) askAbout();
   }, [who?.signed_in]);
+  useEffect(() => {
+    if (!who?.signed_in || !who.secret_required) return undefined;
+    const timer = setInterval(askSession, RENEW_MS);
+    return () => clearInterval(timer);
+  }, [who?.signed_in, who?.secret_required]);
   if (!who) return null;
   if (!who.signed_in) return html`<${SignIn} />`;
   return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), main.current?.focus())}>To the content</a>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, mock, test } from "node:test";
 
-import { ask, askSession, get, post, session, withQuery } from "../page/common/api.js";
+import { ask, askSession, get, learn, post, session, withQuery } from "../page/common/api.js";
 
 /** A service that answers what it is told to, over a real socket. */
 let answers = {};
@@ -57,6 +57,37 @@ test("who asks no longer is told so, and not that the service is away", async ()
   const asked = ask("GET", "/silent", { signal: stop.signal });
   stop.abort();
   await assert.rejects(asked, { name: "AbortError" });
+});
+
+test("a browser that cannot wait for the first of two ends asks all the same", async () => {
+  answers = { "GET /a": said(200, "1"), "GET /silent": () => {} };
+  const { any } = AbortSignal;
+  /** @type {any} */ (AbortSignal).any = undefined;
+  try {
+    const stop = new AbortController();
+    assert.equal(await get("/a", stop.signal), 1);
+    const asked = get("/silent", stop.signal);
+    stop.abort();
+    await assert.rejects(asked, { name: "AbortError" });
+  } finally {
+    AbortSignal.any = any;
+  }
+});
+
+test("an answer to an older question changes nothing about who looks", { timeout: 10_000 }, async () => {
+  const outside = '{"signed_in": false, "secret_required": true}';
+  /** @type {any[]} */
+  const waiting = [];
+  answers = { "GET /api/session": (response) => waiting.push(response) };
+  const old = askSession();
+  while (!waiting.length) await new Promise((resolve) => setTimeout(resolve, 5));
+  learn({ signed_in: true, secret_required: true });
+  said(200, outside)(waiting[0]);
+  await old;
+  assert.equal(session.get()?.signed_in, true);
+  answers["GET /api/session"] = said(200, outside);
+  await askSession();
+  assert.equal(session.get()?.signed_in, false);
 });
 
 test("a 401 makes the page ask who it is: not every secret is that of the door", { timeout: 10_000 }, async () => {

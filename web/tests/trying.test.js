@@ -24,7 +24,14 @@ test("who hears nothing for longer than the server waits has lost it, unless all
   assert.equal(isStalled(one, 1000, 1000 + 44_000), false);
   assert.equal(isStalled(one, 1000, 1000 + 46_000), true);
   assert.equal(isStalled({ ...one, sent: 10 }, 0, 1e9), false);
-  for (const state of ["paused", "lost", "waiting", "done", "failed"]) assert.equal(isStalled({ ...one, state }, 0, 1e9), false);
+  for (const state of ["paused", "waiting", "done", "failed"]) assert.equal(isStalled({ ...one, state }, 0, 1e9), false);
+});
+
+test("a try anew that hears nothing is tried anew itself, also when all was sent before", () => {
+  const one = { state: "lost", sent: 5, size: 10 };
+  assert.equal(isStalled(one, 1000, 1000 + 44_000), false);
+  assert.equal(isStalled(one, 1000, 1000 + 46_000), true);
+  assert.equal(isStalled({ ...one, sent: 10 }, 1000, 1000 + 46_000), true);
 });
 
 test("the status is found where tus-js-client puts it", () => {

@@ -83,7 +83,7 @@ async def test_workers_are_shown_and_heard_of(database_url: str, tmp_path: Path)
 
 async def test_what_cannot_be_followed_is_refused_with_a_code(database_url: str, tmp_path: Path) -> None:
     async with serving(database_url, tmp_path / "storage") as api:
-        video, deleted = await story.upload(api.database), await story.upload(api.database)
+        deleted = await story.upload(api.database)
         async with api.database.write() as s:
             await writes_deleting.delete_video(s, deleted.video_id, None)
         many = ",".join(str(number) for number in range(1, 202))
@@ -96,10 +96,22 @@ async def test_what_cannot_be_followed_is_refused_with_a_code(database_url: str,
             ("9" * 400, 400, "VIDEO_IDS_INVALID"),
             (many, 400, "VIDEO_IDS_TOO_MANY"),
             (str(2**63 - 1), 404, "VIDEO_NOT_FOUND"),
-            (f"{video.video_id},{deleted.video_id}", 404, "VIDEO_NOT_FOUND"),
+            (f"{deleted.video_id},{2**63 - 1}", 404, "VIDEO_NOT_FOUND"),
         ):
             answer = await api.http.get("/api/events/progress", params={"video_ids": ids})
             assert (answer.status_code, answer.json()["error"]) == (status, code), ids
+
+
+async def test_one_that_is_deleted_does_not_silence_the_others(database_url: str, tmp_path: Path) -> None:
+    async with serving(database_url, tmp_path / "storage") as api:
+        deleted, video = await story.upload(api.database), await story.planned(api.database)
+        async with api.database.write() as s:
+            await writes_deleting.delete_video(s, deleted.video_id, None)
+        async with following(api.http, watching(deleted.video_id, video.video_id)) as reader:
+            assert (await reader.next()).name == f"video_deleted:{deleted.video_id}"
+            assert (await reader.next()).name == f"transcode_progress:{video.video_id}"
+            await story.tell(api.database, story.claim(video, StepName.TRANSCODE), story.encoded(1, 2))
+            await reader.until(f"transcode_progress:{video.video_id}", state="claimed")
 
 
 async def test_streams_need_the_secret_where_one_is_set(database_url: str, tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from api.errors import ApiError
 from api.event_stream import PING, EventStream
+from api.events import follow_videos
 from api.signed_in import LASTS_S, REMEMBERED, SignedIn, SignedOut
 from api.streams import COALESCE_S, Hub, Picture, Stream
 
@@ -142,6 +144,10 @@ async def test_what_is_not_there_is_named_and_what_goes_ends_the_stream() -> Non
         w.change(1, "a")
         stream, missing = await w.hub.watch([1, 2])
         assert missing == [2]
+        both = Seen(stream)
+        assert await both.next() == "a;gone 2;"
+        w.change(1, "b")
+        assert await both.next() == "b;"
         w.hub.leave(stream)
         seen = Seen((await w.hub.watch([1]))[0])
         await seen.next()
@@ -150,6 +156,21 @@ async def test_what_is_not_there_is_named_and_what_goes_ends_the_stream() -> Non
         assert await seen.next() == "gone 1;"
         with pytest.raises(StopAsyncIteration):
             await seen.next()
+
+
+async def test_a_stream_is_refused_only_when_nothing_it_would_tell_of_is_there() -> None:
+    async with world() as w:
+        settings = SimpleNamespace(admin_secret=None, sse_reconnect_timeout_ms=3000, sse_heartbeat_interval=SOON)
+        parts: Any = SimpleNamespace(settings=settings)
+        state = SimpleNamespace(parts=parts, live=SimpleNamespace(videos=w.hub))
+        request: Any = SimpleNamespace(app=SimpleNamespace(state=state), headers={})
+        w.change(1, "a")
+        assert isinstance(await follow_videos(request, parts, "2,1,3"), EventStream)
+        assert len(w.hub.streams) == 1
+        with pytest.raises(ApiError) as refused:
+            await follow_videos(request, parts, "2,3")
+        assert (refused.value.status, refused.value.code) == (404, "VIDEO_NOT_FOUND")
+        assert len(w.hub.streams) == 1, "who was refused watches nothing"
 
 
 async def test_a_lost_connection_means_to_look_at_everything_again() -> None:

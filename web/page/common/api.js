@@ -3,11 +3,21 @@ import { store } from "./store.js";
 
 /** Whether who looks may command: null until it was asked. */
 export const session = store(/** @type {null | {signed_in: boolean, secret_required: boolean}} */ (null));
+let asked = 0;
+let answered = 0;
 const OPEN = { signed_in: true, secret_required: false };
 
 /** Find out who looks; it renews the cookie too. When nobody answers, what was known holds: all else says so by itself. */
 export async function askSession() {
-  session.set(await get("/api/session").catch(() => session.get() ?? OPEN));
+  const turn = (asked += 1);
+  learn(await get("/api/session").catch(() => session.get() ?? OPEN), turn);
+}
+
+/** Take who looks from an answer; one that comes after the answer to a later question is old. */
+export function learn(who, turn = (asked += 1)) {
+  if (turn < answered) return;
+  answered = turn;
+  session.set(who);
 }
 
 export class ApiError extends Error {
@@ -39,10 +49,12 @@ export async function ask(method, path, { body, signal } = {}) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   const limit = method === "GET" ? AbortSignal.timeout(READ_MS) : undefined;
   const ends = [signal, limit].filter((end) => end !== undefined);
+  // Browsers of before 2024 cannot wait for the first of two: there only who asks gives up.
+  const end = ends.length > 1 ? (AbortSignal.any?.(ends) ?? signal) : ends[0];
   let answer;
   let told = /** @type {any} */ (null);
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.any(ends) });
+    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: end });
     if (answer.ok && answer.status !== 204) told = await answer.json(); // cut off half-way it is no answer
   } catch (error) {
     if (signal?.aborted) throw error;

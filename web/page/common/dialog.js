@@ -2,15 +2,18 @@
 import { Icon } from "./icons.js";
 import { html, useEffect, useRef } from "./view.js";
 
-export function Dialog({ title, close, children }) {
+/** @param {{title: string, close: () => void, stays?: boolean, children?: any}} props `stays`: a click beside it does not close it */
+export function Dialog({ title, close, stays, children }) {
   const box = useRef(/** @type {any} */ (null));
+  const pressed = useRef(/** @type {any} */ (null)); // who selects a text and lets go beside it closes nothing
   useEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => /** @type {HTMLElement | null} */ (before)?.focus?.();
   }, []);
   return html`<dialog ref=${box} aria-label=${title} onClose=${close}
-    onClick=${(event) => event.target === box.current && close()}>
+    onPointerDown=${(event) => (pressed.current = event.target)}
+    onClick=${(event) => !stays && event.target === box.current && pressed.current === box.current && close()}>
     <div class="dialog">
       <header>
         <h2>${title}</h2>

@@ -18,14 +18,16 @@ const LIST = [
   ["0 – 9", "Jump to a tenth of the video"],
   ["?", "These keys"],
 ];
+const SECOND_MS = 1000; // a second key that comes later is a first one
 let awaiting = "";
+let since = 0;
 
 export function listenToKeys() {
   // Before anybody else: the second of two keys (`g l`) is not the player's.
   addEventListener("keydown", (event) => {
     const at = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, dialog")) return;
-    const pressed = awaiting + event.key;
+    const pressed = (event.timeStamp - since < SECOND_MS ? awaiting : "") + event.key;
     awaiting = "";
     if (pressed === "/") focusSearch();
     else if (pressed === "u") go("upload");
@@ -34,7 +36,7 @@ export function listenToKeys() {
     else if (pressed === "gw") go("workers");
     else if (pressed === "gq") go("queues");
     else {
-      if (pressed === "g") awaiting = "g";
+      if (pressed === "g") [awaiting, since] = ["g", event.timeStamp];
       return;
     }
     event.preventDefault();

@@ -33,6 +33,7 @@ export function follow(url, handlers, onOpen) {
 
   function connect() {
     source = new EventSource(url);
+    heard(); // from here on: one that is never answered is dead too
     source.onopen = () => {
       wait = FIRST_WAIT_MS;
       heard();
@@ -46,8 +47,8 @@ export function follow(url, handlers, onOpen) {
       open.delete(me);
       broken.add(me);
       tell();
+      if (source?.readyState !== EventSource.CLOSED) return heard(); // the browser tries again by itself
       clearTimeout(silence);
-      if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
       askSession(); // it was refused, and does not say why
       timer = setTimeout(connect, wait);
       wait = Math.min(LONGEST_WAIT_MS, wait * 2);

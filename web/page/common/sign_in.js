@@ -1,5 +1,5 @@
 // The door: the admin secret once, then a cookie that no script can read.
-import { askSession, post, remove, session } from "./api.js";
+import { askSession, learn, post, remove, session } from "./api.js";
 import { attempt } from "./toasts.js";
 import { html, useState } from "./view.js";
 
@@ -11,7 +11,7 @@ export function begin(told) {
 
 /** Only the service can take the cookie back: whoever cannot reach it is still signed in, and is told so. */
 export function signOut() {
-  return attempt(async () => session.set(await remove("/api/session")));
+  return attempt(async () => learn(await remove("/api/session")));
 }
 
 export function SignIn() {
@@ -22,7 +22,7 @@ export function SignIn() {
     event.preventDefault();
     setBusy(true);
     try {
-      session.set(await post("/api/session", { secret }));
+      learn(await post("/api/session", { secret }));
     } catch (problem) {
       setError(problem.message);
       setBusy(false);

@@ -28,7 +28,7 @@ export function Card({ video, query, place, of }) {
 }
 
 function standing(video) {
-  if (video.status === "failed" && video.error_code === "CANCELLED") return "cancelled"; // as somebody wished
+  if (video.status === "failed") return video.error_code === "CANCELLED" ? "cancelled" : "failed"; // as somebody wished, or not
   return video.status !== "ready" && video.state === "paused" ? "paused" : video.status;
 }
 

@@ -1,7 +1,10 @@
 // What turns a stream into a picture: hls.js, or the browser itself where hls.js cannot work (an iPhone).
+import { mending } from "./mending.js";
 
 const MOST_TRIES = 5; // of what does not look as if it would pass
 const LONGEST_WAIT_MS = 15000;
+const GAVE_UP = "The player gave up. Load the page again to try once more.";
+const CANNOT = "This browser cannot play the video.";
 
 /** What one may choose from, the same whoever plays. */
 const NOTHING = { levels: [], level: -1, auto: true, sounds: [], sound: -1, texts: [], text: -1, native: false };
@@ -21,7 +24,7 @@ function natively(video, url, start, tell, fail) {
   video.src = url;
   video.controls = true;
   video.addEventListener("loadedmetadata", () => (video.currentTime = start), { once: true });
-  video.addEventListener("error", () => fail("This browser cannot play the video."), { once: true });
+  video.addEventListener("error", () => fail(CANNOT), { once: true });
   tell({ ...NOTHING, native: true });
   return { chooseLevel() {}, chooseSound() {}, chooseText() {}, stop: () => video.removeAttribute("src") };
 }
@@ -34,6 +37,7 @@ function withHls(Hls, video, url, start, tell, fail) {
     capLevelToPlayerSize: true,
   });
   let failures = 0; // since something last arrived
+  const mayMend = mending();
   let timer = 0;
   function again() {
     if (!failures) return;
@@ -53,7 +57,7 @@ function withHls(Hls, video, url, start, tell, fail) {
       text: hls.subtitleDisplay ? hls.subtitleTrack : -1,
       native: false,
     });
-  const { Events, ErrorTypes } = Hls;
+  const { Events, ErrorDetails, ErrorTypes } = Hls;
   for (const name of [
     Events.MANIFEST_PARSED,
     Events.LEVEL_SWITCHED,
@@ -66,15 +70,24 @@ function withHls(Hls, video, url, start, tell, fail) {
     hls.on(name, look);
   hls.on(Events.ERROR, (_, problem) => {
     if (!problem.fatal) return;
+    if (problem.type === ErrorTypes.MEDIA_ERROR) {
+      if (problem.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR) fail(CANNOT);
+      else if (mayMend(video.currentTime)) hls.recoverMediaError();
+      else {
+        failures = 0; // what still arrives mends nothing
+        hls.stopLoad();
+        fail(GAVE_UP);
+      }
+      return;
+    }
     failures += 1;
     const status = problem.response?.code ?? 0;
     const passes = problem.type === ErrorTypes.NETWORK_ERROR && (status < 400 || status >= 500);
-    if (failures > MOST_TRIES && !passes) fail("The player gave up. Load the page again to try once more.");
+    if (failures > MOST_TRIES && !passes) fail(GAVE_UP);
     else if (problem.type === ErrorTypes.NETWORK_ERROR) {
       if (passes) fail("The connection was lost. It goes on by itself.");
       timer = setTimeout(again, Math.min(LONGEST_WAIT_MS, 1000 * 2 ** (failures - 1)));
-    } else if (problem.type === ErrorTypes.MEDIA_ERROR) hls.recoverMediaError();
-    else fail("This browser cannot play the video.");
+    } else fail(CANNOT);
   });
   hls.on(Events.FRAG_BUFFERED, () => {
     if (!failures) return;

@@ -28,6 +28,7 @@ export function Player({ url, storyboard, poster, known = 0, fresh, title, growi
 
   useEffect(() => {
     let gone = false;
+    setProblem(""); // it was that of the one before
     const opening = play(video.current, url, {
       start: loaded.start,
       tell: (told) => gone || setChoices(told),
@@ -35,7 +36,7 @@ export function Player({ url, storyboard, poster, known = 0, fresh, title, growi
     });
     opening.then(
       (one) => (gone ? one.stop() : (engine.current = one)),
-      () => setProblem("The player could not be loaded."),
+      () => gone || setProblem("The player could not be loaded."),
     );
     return () => {
       gone = true;

@@ -1,5 +1,5 @@
 // Files on their way. They go on while one looks at other pages, and after a lost network or a closed tab.
-import { session } from "../common/api.js";
+import { askSession, session } from "../common/api.js";
 import { store } from "../common/store.js";
 import { say } from "../common/toasts.js";
 import { refresh } from "../library/list.js";
@@ -17,6 +17,7 @@ const GOING = ["running", "lost", "waiting"];
 /** @typedef {{id: number, name: string, size: number, sent: number, rate: number, state: string, sentence: string, video: number | null}} Transfer */
 export const transfers = store(/** @type {Transfer[]} */ ([]));
 const engines = new Map();
+const interrupted = new Set(); // by the end of a session: who signs in again goes on with them
 let number = 0;
 
 export async function library() {
@@ -49,14 +50,17 @@ function next() {
 
 async function begin(id) {
   const engine = engines.get(id);
+  engine.heardAt = Date.now();
   change(id, { state: "running", sentence: "" });
   try {
     const { Upload } = await library();
-    engine.upload ??= new Upload(engine.file, options(id, engine));
-    const [before] = await engine.upload.findPreviousUploads();
-    if (before) engine.upload.resumeFromPreviousUpload(before);
+    const upload = engine.upload ?? new Upload(engine.file, options(id, engine));
+    const [before] = await upload.findPreviousUploads();
+    if (before) upload.resumeFromPreviousUpload(before);
+    engine.upload = upload;
     engine.heardAt = Date.now();
-    if (stateOf(id) === "running") engine.upload.start();
+    const state = stateOf(id);
+    if (state === "running" || state === "lost") upload.start(); // lost: the library took its time
   } catch {
     change(id, { state: "failed", sentence: "The upload could not be begun." });
     next();
@@ -80,12 +84,17 @@ function options(id, engine) {
     onShouldRetry(error) {
       const status = statusOf(error);
       if (isHopeless(status)) return false;
+      engine.heardAt = Date.now();
       pace.forget();
       change(id, { state: "lost", rate: 0, sentence: status === 423 ? "Another tab sends this file." : LOST });
       return true;
     },
     onError(error) {
       change(id, { state: "failed", rate: 0, sentence: sentenceOf(error) });
+      if (statusOf(error) === 401) {
+        interrupted.add(id);
+        askSession();
+      }
       next();
     },
     onSuccess({ lastResponse }) {
@@ -114,6 +123,7 @@ export function pause(id) {
 }
 
 export function resume(id) {
+  interrupted.delete(id);
   change(id, { state: "waiting", sentence: "" });
   next();
 }
@@ -123,18 +133,21 @@ export async function cancel(id) {
   const { upload } = engines.get(id) ?? {};
   transfers.set(transfers.get().filter((one) => one.id !== id));
   engines.delete(id);
+  interrupted.delete(id);
   await upload?.abort(true).catch(() => null); // what stays behind expires
   next();
 }
 
 export function clearDone() {
+  for (const { id, state } of transfers.get()) if (state === "done") engines.delete(id);
   transfers.set(transfers.get().filter((one) => one.state !== "done"));
 }
 
 /** Ask anew how much is there, and go on from that. */
 async function again(id) {
   const engine = engines.get(id);
-  await engine?.upload?.abort();
+  if (!engine?.upload) return; // it is about to begin
+  await engine.upload.abort();
   engine.heardAt = Date.now();
   if (stateOf(id) === "lost") engine.upload.start();
 }
@@ -153,6 +166,15 @@ setInterval(() => {
 }, LOOK_MS);
 
 // Nothing is sent in the name of somebody who has left; who comes back goes on.
+let isOut = false;
 session.watch((who) => {
-  if (who?.signed_in === false) for (const { id, state } of transfers.get()) if (GOING.includes(state)) pause(id);
+  const wasOut = isOut;
+  isOut = who?.signed_in === false;
+  if (wasOut && !isOut) [...interrupted].forEach(resume);
+  if (!isOut) return;
+  for (const { id, state } of transfers.get()) {
+    if (!GOING.includes(state)) continue;
+    pause(id);
+    interrupted.add(id);
+  }
 });

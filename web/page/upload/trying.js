@@ -20,9 +20,9 @@ export function refuseToForget(request, response) {
 
 const STALL_MS = 45000; // the server lets go of who says nothing for thirty seconds
 
-/** A network that is gone without a word is noticed by nobody but who counts; the last answer may take its time. */
+/** A network that is gone without a word is noticed by nobody but who counts; the last answer may take its time, a try anew not. */
 export function isStalled({ state, sent, size }, heardAt, now) {
-  return state === "running" && sent < size && now - heardAt > STALL_MS;
+  return (state === "lost" || (state === "running" && sent < size)) && now - heardAt > STALL_MS;
 }
 
 /** Give the status of what went wrong; 0 when nobody answered. */

@@ -1,5 +1,6 @@
 // What one may do with a video, as its state allows.
 import { post, remove } from "../common/api.js";
+import { copy } from "../common/copying.js";
 import { Dialog, Sure } from "../common/dialog.js";
 import { Icon } from "../common/icons.js";
 import { Menu } from "../common/menu.js";
@@ -28,7 +29,7 @@ export function Actions({ video, job, progress, reload }) {
     ended && { label: "Make it anew …", act: () => setAsked("retranscode") },
     !ended && job && { label: "Change tier …", act: () => setAsked("tier") },
     temporal && { label: "Workflow in Temporal", href: temporal },
-    video.stream_url && { label: "Copy HLS address", act: () => copy(new URL(video.stream_url, location.href).href) },
+    video.stream_url && { label: "Copy HLS address", act: () => share(new URL(video.stream_url, location.href).href) },
     { label: "Delete …", danger: true, act: () => setAsked("delete") },
   ].filter(Boolean);
   return html`<div class="actions">
@@ -73,6 +74,6 @@ async function erase({ video_id: id, title }) {
   say(`“${title}” is deleted.`, { action: "Undo", act: back });
 }
 
-function copy(text) {
-  attempt(() => navigator.clipboard.writeText(text), "Copied.");
+function share(address) {
+  copy(address, `It is ${address}`).then(say);
 }

@@ -1,7 +1,8 @@
 // Who may see it: published or not, its public address, and what to paste into another page.
 import { post, session } from "../common/api.js";
+import { copy } from "../common/copying.js";
 import { Icon } from "../common/icons.js";
-import { attempt } from "../common/toasts.js";
+import { attempt, say } from "../common/toasts.js";
 import { html, useState, useStore } from "../common/view.js";
 import { moment } from "../common/words.js";
 
@@ -39,8 +40,7 @@ export function snippet(address, title) {
 }
 
 function Copied({ label, text, link }) {
-  const copy = () => attempt(() => navigator.clipboard.writeText(text), "Copied.");
   return html`<div class="share"><span class="muted">${label}</span>
     <p class="secret"><code>${link ? html`<a href=${text} target="_blank" rel="noopener">${text}</a>` : text}</code>
-      <button class="plain-button" aria-label="Copy: ${label}" onClick=${copy}><${Icon} name="copy" size=${16} /></button></p></div>`;
+      <button class="plain-button" aria-label="Copy: ${label}" onClick=${() => copy(text).then(say)}><${Icon} name="copy" size=${16} /></button></p></div>`;
 }

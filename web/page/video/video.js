@@ -38,7 +38,7 @@ export function Video({ id }) {
       </div>
       <${Actions} video=${video} job=${job} progress=${progress} reload=${reload} />
     </header>
-    ${video.error_message && html`<p class="note bad"><b>${video.error_message}</b> <span class="code">${video.error_code}</span></p>`}
+    ${video.error_message && html`<p class="note ${video.error_code === "CANCELLED" ? "" : "bad"}"><b>${video.error_message}</b> <span class="code">${video.error_code}</span></p>`}
     ${video.missing.length > 0 &&
     html`<p class="note warn">Without ${video.missing.map((one) => `${one.name} (${one.sentence})`).join(", ")} A retry makes just that.</p>`}
     <div class="video-main">

@@ -10,7 +10,8 @@ import { gpu, pools } from "./capabilities.js";
 const REVOKE = {
   title: "Revoke this worker?",
   verb: "Revoke",
-  words: "Its keys stop working at once and for good, and what it holds goes to others. A new key lets it in again.",
+  remote: "Its keys stop working at once and for good, and what it holds goes to others. A new key lets it in again.",
+  local: "It gets no more work from its next beat on, and what it holds goes to others. Enable lets it in again.",
 };
 const FORGET = { title: "Forget this worker?", verb: "Forget", words: "It goes from the list, with its keys. What it has made stays." };
 const SET_ASIDE = "set aside: a test of its own failed";
@@ -46,7 +47,7 @@ function deeds(one, reload, look, ask) {
     !one.revoked_at && {
       label: "Revoke …",
       danger: true,
-      act: () => ask({ ...REVOKE, act: () => act(() => post(`${at}/revoke`), "It is shut out.") }),
+      act: () => ask({ ...REVOKE, words: remote ? REVOKE.remote : REVOKE.local, act: () => act(() => post(`${at}/revoke`), "It is shut out.") }),
     },
     { label: "Forget …", danger: true, act: () => ask({ ...FORGET, act: () => act(() => remove(at), "It is forgotten.") }) },
   ].filter(Boolean);
