@@ -34,8 +34,7 @@ def reason(error: ActivityError | ChildWorkflowError) -> StepFailure:
     cause = error.cause
     if isinstance(cause, ApplicationError):
         failure = _failure_in(cause)
-        # Of a step that a pause took back whoever counts its tries raises this only when none is left. After a cancel
-        # nobody reads it.
+        # Of a step that a pause took back whoever counts its tries raises this only when none is left.
         taken_back = error.retry_state is RetryState.CANCEL_REQUESTED and failure.kind is FailureKind.RETRYABLE
         if taken_back or error.retry_state is RetryState.MAXIMUM_ATTEMPTS_REACHED:
             return failure.model_copy(

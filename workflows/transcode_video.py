@@ -76,23 +76,15 @@ class TranscodeVideo:
             if is_cancelled_exception(error):
                 await self._cancelled()
                 raise
-            await self._heed_a_cancel(error)
             failure = reason(error)
             await self._fail(failure.code, failure.sentence, failed_step(error))
             raise ApplicationError(failure.sentence, type=failure.code, non_retryable=True) from error
         except ApplicationError as error:
-            await self._heed_a_cancel(error)
             await self._fail(error.type or "INTERNAL_TRANSIENT", error.message)
             raise
         except asyncio.CancelledError:
             await self._cancelled()
             raise
-
-    async def _heed_a_cancel(self, error: Exception) -> None:
-        """Cancel what somebody has cancelled, though a step failed before it heard of that."""
-        if workflow.cancellation_reason() is not None and not self._over:
-            await self._cancelled()
-            raise asyncio.CancelledError from error
 
     async def _make_or_outgrow(self) -> TranscodeResult:
         """Make the video, or say that the next run has to. After this nothing is awaited: that one hears no cancel.

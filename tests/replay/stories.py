@@ -12,6 +12,7 @@ from temporalio.api.enums.v1 import EventType, PendingActivityState
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributeKey
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
@@ -112,7 +113,12 @@ async def _second_try(handle: Handle, steps: FakeSteps) -> None:
 
 
 async def _waits_for_its_next_try(client: Client, name: str) -> bool:
-    found = (await client.get_workflow_handle(name).describe()).raw_description
+    try:
+        found = (await client.get_workflow_handle(name).describe()).raw_description
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False  # a child that is about to begin
     waits = any(
         step.attempt > 1 and step.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
         for step in found.pending_activities
