@@ -147,11 +147,7 @@ async def _measure(root: int, seconds: float) -> Spent:
 
 def _spent(root: int) -> Spent:
     seen = tree(root)
-    kinds: dict[str, list[Process]] = {"temporal": [], "postgres": [], "": []}
-    for process in seen.rest:
-        name = Path(f"/proc/{process.pid}/comm").read_text().strip()
-        kinds[next((kind for kind in ("temporal", "postgres") if kind in name), "")].append(process)
-    return Spent(_sum(seen.api), _sum(kinds["temporal"]), _sum(kinds["postgres"]), _sum(kinds[""]))
+    return Spent(_sum(seen.api), _sum(seen.temporal), _sum(seen.postgres), _sum(seen.rest))
 
 
 def _sum(processes: Iterable[Process]) -> float:
@@ -190,10 +186,11 @@ async def _ask(url: str, key: str, pool: str, after_s: float, heard: Heard) -> N
 
 async def _beat(url: str, key: str, after_s: float, heard: Heard) -> None:
     await asyncio.sleep(after_s)
-    line = await Line.open(url, key)
     while True:
         began = time.monotonic()
+        line = await Line.open(url, key)  # between two beats the server has closed it, as that of a real client
         status, body = await line.post("heartbeat", {"status": "idle"})
+        line.close()
         heard.beats += 1
         if status != 200:
             heard.odd.append(f"{status} {body[:200]!r}")
@@ -210,6 +207,9 @@ class Line:
     async def open(cls, url: str, key: str) -> "Line":
         where = urlsplit(url)
         return cls(*await asyncio.open_connection(where.hostname, where.port), where.netloc, key)
+
+    def close(self) -> None:
+        self._writer.close()
 
     async def post(self, what: str, said: dict[str, Any]) -> tuple[int, bytes]:
         body = json.dumps(said, separators=(",", ":")).encode()
