@@ -28,7 +28,7 @@ from contracts.layout import PLAYLIST
 from contracts.media import FrameRate, SourceFacts, VideoRendition
 from contracts.queues import TaskQueue
 from contracts.states import Codec
-from contracts.steps import Probe, QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan
+from contracts.steps import Probe, QualityProgress, StepProgress, StepRequest, TranscodedSpan, TranscodeSpan
 from mirror.outbox import Outbox
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database
@@ -72,14 +72,17 @@ class Story(FakeSteps):
 
     @activity.defn
     async def probe(self, request: Probe) -> SourceFacts:
-        async def claimed() -> bool:
-            return bool(
-                await rows_of(self._database, "SELECT 1 FROM job_steps WHERE job_id = :job", job=request.job_id)
-            )
-
-        # A job that fails within a blink may end before its only claim was ever written.
-        await eventually(claimed, within=20)
+        # A job that fails within a blink may end before its only claim was ever written …
+        await self._is_written(request)
         return await super().probe(request)
+
+    async def _is_written(self, request: StepRequest) -> None:
+        async def claimed() -> bool:
+            query = "SELECT 1 FROM job_steps WHERE job_id = :job AND step_key = :key AND generation = :generation"
+            asked = {"job": request.job_id, "key": request.step_key, "generation": request.generation}
+            return bool(await rows_of(self._database, query, **asked))
+
+        await eventually(claimed, within=20)
 
     @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
@@ -89,6 +92,7 @@ class Story(FakeSteps):
         while self.story == "running" and not self.go_on.is_set():
             await asyncio.sleep(0.1)
             activity.heartbeat(StepProgress(percent=12, frames=180, qualities=(done,)))
+        await self._is_written(request)  # … and one that is handed back at once may be overtaken by its next generation
         return await super().transcode_span(request)
 
     @activity.defn
