@@ -35,7 +35,6 @@ from api import (
     workers,
 )
 from api.announcing import announce
-from api.asking import Asking
 from api.bodies import AnswerAfterBody, BoundedBodies
 from api.claims import Seal
 from api.cors import PlaybackCors
@@ -52,6 +51,7 @@ from api.parts import Parts
 from api.security import KnownHost, admin_secret
 from api.signed_in import SignedOut
 from api.signing import Keys
+from api.signs import SignsOfLife
 from api.starting import Starter
 from api.tus_protocol import TusProtocol
 from mirror.recorder import StepRecorder
@@ -84,7 +84,7 @@ def create_app(
     signed_out = SignedOut()
     live = Live(database, signed_out)
     gateway = Gateway(temporal)
-    asking = Asking(database)
+    signs = SignsOfLife(database)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, None, claim_s=claim_minutes * 60 if claim_minutes else None)
 
@@ -95,7 +95,7 @@ def create_app(
             asyncio.create_task(announce(settings, database, store), name="announcement"),
             asyncio.create_task(deliverer.run(), name="deliverer"),
             asyncio.create_task(recorder.run(), name="recorder"),
-            asyncio.create_task(asking.run(), name="asking"),
+            asyncio.create_task(signs.run(), name="signs of life"),
             asyncio.create_task(keep_scheduled(temporal, settings.stale_job_check_interval), name="schedules"),
         ]
         try:
@@ -125,7 +125,7 @@ def create_app(
     app.state.growing = growing.Growing()
     app.state.live = live
     app.state.gateway = gateway
-    app.state.asking = asking
+    app.state.signs = signs
     app.state.open_calls = OpenCalls()
     app.state.known_keys = KnownKeys()
     app.state.recorder = recorder

@@ -10,10 +10,10 @@ from api.bodies import small_json
 from api.commands import Actor
 from api.fields import clean_actor
 from api.openapi import errors, json_body, like
-from api.parts import Here
+from api.parts import Here, Parts
 from api.schemas_workers import Beat, Beaten, Registered, Registration
 from api.security import RegistrarOnly
-from api.worker_auth import HEADER, ByKey, refusal
+from api.worker_auth import HEADER, ByKey, Caller, refusal, signs_of
 from api.worker_fields import clean_about, clean_reason, clean_version, clean_worker_name
 from api.worker_steps import recorder_of
 from contracts.states import WorkerStanding, WorkerStatus
@@ -87,6 +87,9 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
     which pools it sets aside, and is reminded of them when it is started again.
     """
     beat = await small_json(request, Beat)
+    if (stands := caller.stands) is not None and _says_nothing_new(beat, stands.status):
+        signs_of(request).beats(caller.worker_id)
+        return _answer(here, caller, stands)
     changes = {
         name: value
         for name, value in {
@@ -109,13 +112,23 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
         raise refusal(WorkerStanding.UNKNOWN)
     if beaten.standing is not WorkerStanding.WELCOME:
         raise refusal(beaten.standing)
+    return _answer(here, caller, beaten)
+
+
+def _says_nothing_new(beat: Beat, status: WorkerStatus) -> bool:
+    """Tell whether a beat says only that its worker lives and is what it was: it is written with those of others."""
+    is_there = status in (WorkerStatus.ACTIVE, WorkerStatus.IDLE, WorkerStatus.BUSY)
+    return is_there and beat.status in (status, WorkerStatus.ACTIVE) and beat == Beat(status=beat.status)
+
+
+def _answer(here: Parts, caller: Caller, stands: writes_workers.Beaten) -> Beaten:
     return Beaten(
         worker_id=caller.worker_id,
-        standing=beaten.standing,
-        status=beaten.status,
-        current_job_id=beaten.current_job_id,
-        server_time=beaten.at,
+        standing=stands.standing,
+        status=stands.status,
+        current_job_id=stands.current_job_id,
+        server_time=stands.at,
         heartbeat_interval=here.settings.worker_heartbeat_interval,
         offline_after=here.settings.worker_offline_threshold_minutes * 60,
-        pools_aside=beaten.pools_aside,
+        pools_aside=stands.pools_aside,
     )

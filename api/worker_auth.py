@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, cast
 
 import structlog
 from fastapi import Depends, Request
@@ -12,12 +12,14 @@ from api import worker_keys
 from api.errors import ApiError, database_away, is_database_away
 from api.known_keys import KnownKeys
 from api.parts import Parts, parts_of
+from api.signs import SignsOfLife
 from contracts.gateway import KEY_HEADER
 from contracts.queues import ENCODERS
 from contracts.states import WorkerStanding
-from mirror import reads_registry, registry
+from mirror import reads_registry
 from mirror.claims import WorkerIdentity
 from mirror.views_workers import StoredKey
+from mirror.writes_workers import Beaten, standing_of
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +36,7 @@ class Caller:
     is_disabled: bool
     slots: Mapping[str, int]  # by task queue, as it told them
     refusal: ApiError | None = None  # its key is good no more
+    stands: Beaten | None = None  # as its row was just read; none of who was silent, or while Postgres is away
 
     @property
     def identity(self) -> WorkerIdentity:
@@ -67,29 +70,31 @@ async def _known(request: Request) -> Caller:
     if key is None:
         log.debug("worker_key_unknown", key_prefix=prefix)
         raise _invalid()
-    caller = Caller(key.worker_id, key.worker_name or key.worker_id, key.is_disabled, _slots(key.slots))
+    name = key.worker_name or key.worker_id
+    caller = Caller(
+        key.worker_id, name, key.is_disabled, _slots(key.slots), stands=_stands(key) if key.heard_lately else None
+    )
     # Only who has the whole key learns what became of it.
     if key.is_revoked:
         return replace(caller, refusal=refusal(WorkerStanding.REVOKED))
     if key.has_expired:
         sentence = "This key has expired: the worker needs a new one."
         return replace(caller, refusal=ApiError(401, "WORKER_KEY_EXPIRED", sentence))
-    known.let_in(key_hash, caller)
-    await _note_use(here, key.key_id, stale=key.used_long_ago)
+    known.let_in(key_hash, replace(caller, stands=None))
+    if key.used_long_ago:
+        signs_of(request).uses(key.key_id)
     return caller
 
 
 async def _candidates(here: Parts, known: KnownKeys[Caller], prefix: str) -> list[StoredKey]:
     if known.is_database_away:  # a moment ago: not everybody has to find out
         raise OSError("Postgres is away")
-    async with asyncio.timeout(ANSWER_S), here.database.read() as session:
-        return await reads_registry.keys_like(session, prefix)
+    async with asyncio.timeout(ANSWER_S), here.database.glance() as glance:
+        return await reads_registry.keys_like(glance, prefix)
 
 
-async def _note_use(here: Parts, key_id: int, *, stale: bool) -> None:
-    if stale:
-        async with here.database.write() as session:
-            await registry.key_used(session, key_id)
+def signs_of(request: Request) -> SignsOfLife:
+    return cast(SignsOfLife, request.app.state.signs)
 
 
 def refusal(standing: WorkerStanding) -> ApiError:
@@ -106,6 +111,11 @@ def refusal(standing: WorkerStanding) -> ApiError:
 
 def _invalid() -> ApiError:
     return ApiError(401, "WORKER_KEY_INVALID", "This key is nobody's.")
+
+
+def _stands(key: StoredKey) -> Beaten:
+    standing = standing_of(key.status, None)  # of who is revoked no key is good
+    return Beaten(standing, key.status, key.current_job_id, key.seen_at, key.pools_aside)
 
 
 def _slots(told: object) -> dict[str, int]:

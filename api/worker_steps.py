@@ -7,7 +7,6 @@ from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from api.asking import Asking
 from api.bodies import ANY_BYTES, small_json
 from api.claims import Held, Seal, checked_progress, checked_result
 from api.errors import ApiError
@@ -26,7 +25,7 @@ from api.schemas_gateway import (
     StepEnded,
 )
 from api.step_failures import as_failure
-from api.worker_auth import ByAnyKey, ByKey, Caller, Welcome
+from api.worker_auth import ByAnyKey, ByKey, Caller, Welcome, signs_of
 from contracts.errors import Drained, FailureKind
 from contracts.gateway import CANCELLED, PROGRESS_EVERY_S, SourceLimits
 from contracts.media import SourceFacts
@@ -76,7 +75,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
     what is made is put to `/api/worker/output/…`, each with the claim in `X-Worker-Claim`.
     """
     asked = await small_json(request, ClaimAsked)
-    cast(Asking, request.app.state.asking).note(caller.worker_id)
+    signs_of(request).asks(caller.worker_id)
 
     async def hung_up() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -1,10 +1,11 @@
 """What happened, for people, and the bell that tells listeners to look."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from contracts.states import EventLevel
@@ -68,3 +69,13 @@ async def add_events(s: WriteSession, events: list[Event]) -> None:
 async def notify(s: WriteSession, topic: str, about: int | str) -> None:
     """Ring the one channel; Postgres delivers it when, and only when, this transaction commits."""
     await s.execute(select(func.pg_notify(CHANNEL, json.dumps({"topic": topic, "id": about}))))
+
+
+_NOTIFY_ALL = text("SELECT pg_notify(:channel, told) FROM unnest(CAST(:told AS text[])) AS told")
+
+
+async def notify_all(s: WriteSession, topic: str, about: Sequence[int | str]) -> None:
+    """Ring once for each, in one round trip."""
+    if about:
+        told = [json.dumps({"topic": topic, "id": one}) for one in about]
+        await s.execute(_NOTIFY_ALL, {"channel": CHANNEL, "told": told})

@@ -1,8 +1,9 @@
 """Questions about the registry: who is there, what each does, whose key this is."""
 
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, bindparam, func, select
 
 from contracts.ids import JobId
 from contracts.states import WorkerStatus, WorkerType
@@ -10,7 +11,7 @@ from mirror import reads
 from mirror.cursors import cursor_of, id_of
 from mirror.reads_speed import Speed, speeds
 from mirror.registry import used_before
-from mirror.sessions import AnySession
+from mirror.sessions import AnySession, Glance
 from mirror.tables import Job, JobStep, Worker, WorkerApiKey
 from mirror.views import Page
 from mirror.views_workers import StoredKey, WorkerDetailView, WorkerKeyView, WorkerStepView, WorkerView
@@ -18,6 +19,7 @@ from mirror.writes_workers import standing_of
 
 LAST_STEPS = 20
 MOST_KEYS = 100
+LATELY = timedelta(seconds=90)  # three heartbeats, and less than it takes to be thought silent
 
 
 async def workers_page(
@@ -68,25 +70,32 @@ async def worker(s: AnySession, worker_id: str) -> WorkerDetailView | None:
     )
 
 
-async def keys_like(s: AnySession, prefix: str) -> list[StoredKey]:
+async def keys_like(glance: Glance, prefix: str) -> list[StoredKey]:
     """Find the keys that begin so: usually one, whose hash then decides."""
-    found = await s.execute(
-        select(
-            WorkerApiKey.id.label("key_id"),
-            WorkerApiKey.key_hash,
-            WorkerApiKey.hash_version,
-            WorkerApiKey.revoked_at.is_not(None).label("is_revoked"),
-            func.coalesce(WorkerApiKey.expires_at <= func.now(), False).label("has_expired"),
-            func.coalesce(WorkerApiKey.last_used_at <= used_before(), True).label("used_long_ago"),
-            Worker.worker_id,
-            Worker.worker_name,
-            (Worker.status == WorkerStatus.DISABLED).label("is_disabled"),
-            Worker.capabilities["slots"].label("slots"),
-        )
-        .join(Worker, Worker.id == WorkerApiKey.worker_id)
-        .where(WorkerApiKey.key_prefix == prefix)
+    return [StoredKey(**row._mapping) for row in await glance.rows(_KEYS_LIKE, prefix=prefix)]
+
+
+_KEYS_LIKE = (
+    select(
+        WorkerApiKey.id.label("key_id"),
+        WorkerApiKey.key_hash,
+        WorkerApiKey.hash_version,
+        WorkerApiKey.revoked_at.is_not(None).label("is_revoked"),
+        func.coalesce(WorkerApiKey.expires_at <= func.now(), False).label("has_expired"),
+        func.coalesce(WorkerApiKey.last_used_at <= used_before(), True).label("used_long_ago"),
+        Worker.worker_id,
+        Worker.worker_name,
+        (Worker.status == WorkerStatus.DISABLED).label("is_disabled"),
+        Worker.capabilities["slots"].label("slots"),
+        Worker.status,
+        Worker.current_job_id,
+        Worker.pools_aside,
+        func.coalesce(Worker.last_heartbeat > func.now() - LATELY, False).label("heard_lately"),
+        func.now().label("seen_at"),
     )
-    return [StoredKey(**row._mapping) for row in found]
+    .join(Worker, Worker.id == WorkerApiKey.worker_id)
+    .where(WorkerApiKey.key_prefix == bindparam("prefix"))
+)
 
 
 def _workers() -> Select[Worker, int]:

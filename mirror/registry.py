@@ -166,12 +166,6 @@ def used_before() -> ColumnElement[datetime]:
     return func.now() - literal(timedelta(seconds=USED_EVERY_S), Interval)
 
 
-async def key_used(s: WriteSession, key_id: int) -> None:
-    """Note that a key was used, unless somebody just did."""
-    stale = func.coalesce(WorkerApiKey.last_used_at <= used_before(), True)
-    await s.execute(update(WorkerApiKey).where(WorkerApiKey.id == key_id, stale).values(last_used_at=func.now()))
-
-
 async def _locked(s: WriteSession, worker_id: str) -> Worker | None:
     if "\x00" in worker_id:
         return None

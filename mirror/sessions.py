@@ -1,12 +1,14 @@
 """Connections to the mirror. Reading and writing are distinct types, so that a route cannot write by accident."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, Select, text
 from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker, create_async_engine
 
 CONNECT_TIMEOUT_S = 5.0
 FROZEN_MS = 60_000  # writes are short: a transaction in which nobody speaks for so long has lost its speaker
@@ -19,6 +21,17 @@ class ReadSession(AsyncSession):
 
 class WriteSession(AsyncSession):
     """One transaction, committed where it was opened; helpers never commit."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One question outside of any transaction."""
+
+    _connection: AsyncConnection
+
+    async def rows(self, query: Select[*tuple[Any, ...]], **values: Any) -> Sequence[Row[*tuple[Any, ...]]]:
+        """Ask; a query that is made once and asked with other values need not be understood anew each time."""
+        return (await self._connection.execute(query, values)).all()
 
 
 AnySession = ReadSession | WriteSession
@@ -53,12 +66,19 @@ class Database:
         )
         readonly = self._engine.execution_options(postgresql_readonly=True)
         self._readers = async_sessionmaker(readonly, class_=ReadSession, expire_on_commit=False)
+        self._alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writers = async_sessionmaker(self._engine, class_=WriteSession, expire_on_commit=False)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
         async with self._readers() as session:
             yield session
+
+    @asynccontextmanager
+    async def glance(self) -> AsyncIterator[Glance]:
+        """Open a connection for one question that is asked all the time: a third of what a session costs us both."""
+        async with self._alone.connect() as connection:
+            yield Glance(connection)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:

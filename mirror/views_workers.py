@@ -73,3 +73,8 @@ class StoredKey(View):
     worker_name: str | None
     is_disabled: bool
     slots: Any  # its own word, whatever that is
+    status: WorkerStatus
+    current_job_id: int | None
+    pools_aside: tuple[str, ...]
+    heard_lately: bool
+    seen_at: datetime

@@ -1,6 +1,6 @@
 """Workers come, beat and go. A disabled worker stays disabled, whatever it sends; a revoked one is not there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -129,31 +129,6 @@ async def take_word(s: WriteSession, worker_id: str, status: WorkerStatus, chang
     return Word(
         changed, row.status, row.revoked_at, row.current_job_id, row.last_heartbeat, tuple(row.pools_aside or ())
     )
-
-
-async def workers_ask(s: WriteSession, worker_ids: Sequence[str]) -> list[str]:
-    """Note that workers ask for work, which is a sign of life too; their slots are then counted on.
-
-    Gives those whose rows somebody else is at: waiting for one with others in hand could wait for ever.
-    """
-    free = (
-        select(Worker.id, Worker.worker_id)
-        .where(Worker.worker_id.in_(worker_ids))
-        .with_for_update(key_share=True, skip_locked=True)
-    )
-    found = {row.id: row.worker_id for row in await s.execute(free)}
-    now = func.clock_timestamp()
-    await s.execute(
-        update(Worker)
-        .where(Worker.id.in_(found))
-        .values(asked_at=now, last_heartbeat=now)
-        .execution_options(synchronize_session=False)
-    )
-    if len(found) == len(worker_ids):
-        return []
-    left = set(worker_ids) - set(found.values())
-    there = await s.scalars(select(Worker.worker_id).where(Worker.worker_id.in_(left)))  # not those that were deleted
-    return list(there)
 
 
 async def worker_gone(s: WriteSession, worker_id: str) -> None:

@@ -14,6 +14,7 @@ from contracts.gateway import CLAIM_HEADER, KEY_HEADER
 # The API, a proxy before it, or a neighbour behind it is away; or too many ask.
 AWAY = frozenset({408, 429, 500, 502, 503, 504})
 TIMEOUT = httpx.Timeout(20.0, connect=10.0, read=60.0, write=60.0)
+KEPT_S = 45.0  # an open connection: longer than from one heartbeat to the next, shorter than the API keeps it
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -49,7 +50,7 @@ class WorkerCalls:
             base_url=self.url,
             headers={KEY_HEADER: key},
             timeout=TIMEOUT,
-            limits=httpx.Limits(max_connections=None),
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=KEPT_S),
             trust_env=httpx.URL(url).host not in _LOOPBACK,
         )
 

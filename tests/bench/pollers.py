@@ -186,11 +186,10 @@ async def _ask(url: str, key: str, pool: str, after_s: float, heard: Heard) -> N
 
 async def _beat(url: str, key: str, after_s: float, heard: Heard) -> None:
     await asyncio.sleep(after_s)
+    line = await Line.open(url, key)
     while True:
         began = time.monotonic()
-        line = await Line.open(url, key)  # between two beats the server has closed it, as that of a real client
         status, body = await line.post("heartbeat", {"status": "idle"})
-        line.close()
         heard.beats += 1
         if status != 200:
             heard.odd.append(f"{status} {body[:200]!r}")
@@ -207,9 +206,6 @@ class Line:
     async def open(cls, url: str, key: str) -> "Line":
         where = urlsplit(url)
         return cls(*await asyncio.open_connection(where.hostname, where.port), where.netloc, key)
-
-    def close(self) -> None:
-        self._writer.close()
 
     async def post(self, what: str, said: dict[str, Any]) -> tuple[int, bytes]:
         body = json.dumps(said, separators=(",", ":")).encode()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.asking import EVERY_S
+from api.signs import EVERY_S
 from media.tools import find_tools
 from tests.integration.api.claiming import step
 from tests.integration.api.remote_worker import working

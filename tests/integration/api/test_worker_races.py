@@ -90,23 +90,23 @@ async def test_a_step_that_waits_for_a_disable_does_not_enable(lonely_api: Api) 
 async def test_a_beat_that_was_let_in_before_the_revoke_is_told_of_it(lonely_api: Api) -> None:
     """Its key was good when it was looked at; the row says otherwise when the beat is written."""
     studio = await register(lonely_api)
-    await studio.beat()  # so that the use of the key is not what waits
+    await studio.beat("idle")
 
     async def revoking(s: Any) -> None:
         await registry.revoke(s, studio.worker_id, "ana")
 
-    assert refused(await race(lonely_api, revoking, studio.beat("idle"))) == (401, "WORKER_KEY_REVOKED")
+    assert refused(await race(lonely_api, revoking, studio.beat("busy"))) == (401, "WORKER_KEY_REVOKED")
     assert await studio.status() == "offline"
 
 
 async def test_a_beat_that_waits_for_a_delete_is_nobody_s(lonely_api: Api) -> None:
     studio = await register(lonely_api)
-    await studio.beat()
+    await studio.beat("idle")
 
     async def deleting(s: Any) -> None:
         await registry.forget(s, studio.worker_id, "ana", alive_s=60)
 
-    assert refused(await race(lonely_api, deleting, studio.beat("idle"))) == (401, "WORKER_KEY_INVALID")
+    assert refused(await race(lonely_api, deleting, studio.beat("busy"))) == (401, "WORKER_KEY_INVALID")
     assert await lonely_api.rows("SELECT id FROM workers") == []
 
 

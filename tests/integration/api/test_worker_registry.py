@@ -1,5 +1,6 @@
 """Registering a worker, its key, and who may do what: over HTTP, on a real Postgres."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from api.signs import EVERY_S
 from contracts.states import StepName, StepOutcome
 from mirror import writes
 from mirror.claims import WorkerIdentity, WorkerRegistration
 from tests.integration.api.running import Api, serving
 from tests.integration.api.workers import Machine, events, refused, register
 from tests.integration.mirror import story
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -180,14 +183,25 @@ async def test_the_use_of_a_key_is_noted_once_a_minute(lonely_api: Api) -> None:
         [row] = await lonely_api.rows("SELECT last_used_at FROM worker_api_keys")
         return row["last_used_at"]
 
+    async def noted() -> bool:
+        return await used() is not None
+
     assert await used() is None
     await studio.beat()
+    await eventually(noted, within=5)
     first = await used()
+    await lonely_api.change("UPDATE worker_api_keys SET last_used_at = now() - interval '55 seconds'")
+    recent = await used()
     await studio.beat()
-    assert first is not None and await used() == first
+    await asyncio.sleep(2 * EVERY_S)
+    assert await used() == recent
     await lonely_api.change("UPDATE worker_api_keys SET last_used_at = now() - interval '61 seconds'")
     await studio.beat()
-    assert await used() > first
+
+    async def noted_anew() -> bool:
+        return bool(await used() > first)
+
+    await eventually(noted_anew, within=5)
 
 
 async def test_keys_are_changed_without_a_pause_and_with_the_last_one_it_is_shut_out(lonely_api: Api) -> None:
