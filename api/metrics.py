@@ -29,13 +29,13 @@ LIMIT_S = 4.0
 T = TypeVar("T")
 
 
-def require_scraper(
+async def require_scraper(
     request: Request,
     x_admin_secret: Annotated[str | None, Header(description="VLOG_ADMIN_SECRET, when one is set")] = None,
     authorization: Annotated[str | None, Header(description="`Bearer` and the same secret, as Prometheus can")] = None,
 ) -> None:
     scheme, _, token = (authorization or "").partition(" ")
-    require_admin(request, x_admin_secret or (token.strip() if scheme.lower() == "bearer" else None))
+    await require_admin(request, x_admin_secret or (token.strip() if scheme.lower() == "bearer" else None))
 
 
 router = APIRouter(tags=["health"], dependencies=[Depends(require_scraper)], responses=errors(401, 403, 421))

@@ -28,4 +28,9 @@ def parts_of(request: Request) -> Parts:
     return cast(Parts, request.app.state.parts)
 
 
-Here = Annotated[Parts, Depends(parts_of)]
+async def _here(request: Request) -> Parts:
+    """The same for FastAPI, which has a thread run what is not async: for every request."""
+    return parts_of(request)
+
+
+Here = Annotated[Parts, Depends(_here)]

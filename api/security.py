@@ -17,7 +17,7 @@ from api.signing import Keys
 from runtime.settings import Settings, is_loopback
 
 
-def require_admin(
+async def require_admin(
     request: Request,
     x_admin_secret: Annotated[str | None, Header(description="VLOG_ADMIN_SECRET, when one is set")] = None,
 ) -> None:
@@ -25,7 +25,7 @@ def require_admin(
     _require(request, x_admin_secret, admin_secret(parts_of(request).settings))
 
 
-def require_registrar(
+async def require_registrar(
     request: Request,
     x_admin_secret: Annotated[
         str | None, Header(description="VLOG_WORKER_ADMIN_SECRET, else VLOG_ADMIN_SECRET, when one is set")
@@ -99,7 +99,7 @@ def came_by_cookie(request: Request) -> SignedIn | None:
 def is_admin(request: Request) -> bool:
     """Tell whether who asks may see everything, without refusing anybody."""
     try:
-        require_admin(request, request.headers.get("x-admin-secret"))
+        _require(request, request.headers.get("x-admin-secret"), admin_secret(parts_of(request).settings))
     except ApiError:
         return False
     return True

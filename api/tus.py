@@ -37,7 +37,7 @@ IDLE_S = 30.0  # a client that was cut off comes back, and finds the upload free
 _ID = re.compile(r"[A-Za-z0-9_-]{20,64}")
 
 
-def require_version(
+async def require_version(
     tus_resumable: Annotated[
         str | None, Header(description=f"Always `{VERSION}`; after who is asking, before all else")
     ] = None,
