@@ -29,8 +29,13 @@ _TURNS: dict[tuple[int, bool], tuple[Filter, ...]] = {
 }
 
 
-def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding) -> Iterator[Filter]:
-    """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on."""
+def on_grid(
+    video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding, *, sought: bool = False
+) -> Iterator[Filter]:
+    """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on.
+
+    `sought`: the reader has sought for them, else it reads from the source's start.
+    """
     if video.untimed:
         # Read from its start, one picture after the other: the times that ffmpeg guesses begin a few pictures late.
         # Rounded by hand, for setpts cuts off: 28 ticks may come out as 27.999.
@@ -49,8 +54,9 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
         yield "bwdif", {"mode": "send_field" if encoding.field_rate else "send_frame", "deint": only}
     # pass: a last picture that is said to be shorter than half a tick is shown all the same, for a tick.
     rate: dict[str, str | int] = {"fps": str(grid.frame_rate), "round": "near", "eof_action": "pass"}
-    if first_frame == 0:
-        # Fill from 0 when the first picture comes late. After a seek this would fill from 0 as well.
+    if not sought:
+        # Fill from 0 when the first picture comes late, perhaps in a later segment than this one begins with. After a
+        # seek this would fill from 0 as well, and hide one that went astray.
         rate["start_time"] = 0
     yield "fps", rate
     # The last picture's length is a guess in many containers: the grid may come out one short. And where a file was

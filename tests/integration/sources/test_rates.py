@@ -87,6 +87,20 @@ async def test_a_last_segment_of_one_picture_is_a_span_like_any_other(charts: Ch
         assert out.numbers == list(range(30 * segment, 91))
 
 
+async def test_a_span_before_the_first_keyframe_of_what_was_recorded_halfway_is_a_span_too(
+    charts: Charts, judge: Judge
+) -> None:
+    # A call, or a camera, whose recording begins behind a keyframe: nothing can be decoded until the next one.
+    call = charts.make("call.mkv", *X264, "-bf", "0", "-g", "60", rate="25", numbers=range(90))
+    source = charts.again("halfway.mkv", call, "-ss", "0.52", "-c", "copy", "-copyinkf")
+    whole = await judge(source)
+    late = round(float(whole.facts.video.first_keyframe_s) * 25)
+    assert late > 25 and whole.numbers == [60] * late + list(range(60, 90))
+    for segment in (1, 2):  # the first keyframe lies in the middle of the one, and a second before the other
+        part = await judge(source, first_segment=segment)
+        assert part.numbers == whole.numbers[segment * 25 :]
+
+
 async def test_whole_pictures_in_an_interlaced_stream_stay_whole(charts: Charts, judge: Judge) -> None:
     """A broadcast goes from the studio to a film: from then on each picture says that it is whole."""
     coded = [*X264, "-bf", "0", "-flags", "+ildct+ilme", "-x264-params", "tff=1"]
