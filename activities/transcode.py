@@ -42,7 +42,8 @@ class TranscodeSteps:
         segment that some quality of the list lacks, whoever stored the ones before it.
         """
         work = _SpanWork(self._store, request)
-        await work.look()
+        async with pulsing():  # a bucket that is away is asked for longer than a silent worker keeps a step
+            await work.look()
         if work.is_whole():
             return work.result()
         if any(rendition.gpu for rendition in request.renditions):
