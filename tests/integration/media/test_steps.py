@@ -1,5 +1,6 @@
 """The steps themselves, on real ffmpeg and a real folder, without a Temporal server."""
 
+import dataclasses
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from contracts.end_steps import VerifyRenditions
 from contracts.ids import JobId, ObjectKey
 from contracts.layout import rendition_prefix, segment_name, timeline_key
 from contracts.media import AudioTimeline, Rung
-from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
+from contracts.steps import EncodeAudio, EncodedAudio, QualityProgress, StepProgress
 from media.planning import PlanOptions
 from media.tools import Toolbox
 from storage.local import LocalStore
@@ -139,9 +140,12 @@ async def test_a_resumed_span_of_a_source_that_cannot_seek_lives_until_its_first
     assert not work.facts.video.seekable
     monkeypatch.setattr(pulse, "EVERY_S", 0.2)
     beats: list[StepProgress | None] = []
-    environment = ActivityEnvironment()
-    environment.on_heartbeat = lambda *details: beats.append(details[0] if details else None)
     last = work.plan.grid.segments - 1
+    here = QualityProgress(quality="144p", segments_total=last + 1, segments_completed=last, percent=90)
+    environment = ActivityEnvironment()
+    # What the attempt before has told.
+    environment.info = dataclasses.replace(environment.info, heartbeat_details=[StepProgress(qualities=(here,))])
+    environment.on_heartbeat = lambda *details: beats.append(details[0] if details else None)
     async with stored(stream, tmp_path / "store") as store:
         folder = rendition_prefix("clip", "r1", "144p", 0)
         for index in range(last):
