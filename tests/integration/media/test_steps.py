@@ -15,7 +15,7 @@ from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from contracts.end_steps import VerifyRenditions
 from contracts.ids import JobId, ObjectKey
-from contracts.layout import rendition_prefix, segment_name, timeline_key
+from contracts.layout import INIT, rendition_prefix, segment_name, timeline_key
 from contracts.media import AudioTimeline, Rung
 from contracts.steps import EncodeAudio, EncodedAudio, QualityProgress, StepProgress
 from media.planning import PlanOptions
@@ -79,6 +79,32 @@ async def test_a_track_without_sound_is_left_out_and_another_becomes_the_default
         assert [track.default for track in work.plan.audio] == [False, True]
         found = await ActivityEnvironment().run(VerifySteps(store).verify, request)
     assert [(track.track, track.default) for track in found.audio] == [(0, True)]
+
+
+async def test_a_rung_that_came_out_otherwise_than_planned_or_lost_something_is_broken_and_no_other(
+    tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions
+) -> None:
+    work = await prepare(tools, clips.get("short.mp4"), options)
+    store = LocalStore(tmp_path / "store")
+    await transcode(work, tmp_path / "store" / PREFIX / "r1")
+
+    async def broken(*, wider: int = 0) -> list[str]:
+        first, *others = work.plan.renditions
+        planned = (first.model_copy(update={"width": first.width + wider}), *others)
+        plan = work.plan.model_copy(update={"renditions": planned})
+        ids = {name: IDS[name] for name in ("job_id", "video_id")}
+        request = VerifyRenditions(**ids, slug="clip", output="r1", plan=plan)
+        found = await ActivityEnvironment().run(VerifySteps(store).verify, request)
+        assert [r.quality for r in found.video] == [r.quality for r in others] or not found.broken
+        return [each.sentence for each in found.broken]
+
+    folder = tmp_path / "store" / rendition_prefix("clip", "r1", work.plan.renditions[0].quality)
+    assert await broken() == []
+    assert await broken(wider=2) == ["360p came out as 640x360."]
+    (folder / INIT).rename(folder / "elsewhere")
+    assert await broken() == ["360p: the init segment is missing."]
+    (folder / segment_name(0)).write_bytes(b"")
+    assert await broken() == ["360p: 1 of 1 segments are missing."]
 
 
 @pytest.mark.parametrize("jump_s", [5, 3000, 864_000])
