@@ -43,7 +43,7 @@ def on_grid(
     else:
         # Time 0 is the stream's own start. In seconds over TB: the filter's time base is not known here.
         # Rounded: the start is told in microseconds, and where a tick is a whole picture 1.99999 of them were 1.
-        yield "setpts", {"expr": f"floor(PTS-({video.start_s}/TB)+0.5)"}
+        yield "setpts", {"expr": f"floor(PTS-({video.start_s}/TB){_off_the_edge(video, grid)}+0.5)"}
     if encoding.deinterlace:
         # Broadcasts change their size from programme to programme; bwdif reads beyond the end of a smaller picture. All
         # others pass untouched. Not `interl`: it writes beyond the end of some.
@@ -65,6 +65,19 @@ def on_grid(
     yield "tpad", {"stop_mode": "clone", "stop": max(2, round(grid.frame_rate.fraction))}
     # By pictures, never by seconds: at half a picture seconds round either way.
     yield "trim", {"start_pts": first_frame, "end_pts": first_frame + frames}
+
+
+def _off_the_edge(video: VideoFacts, grid: Grid) -> str:
+    """Show pictures that are thinned half a picture later, and so none of them on the edge between two ticks.
+
+    At twice the grid's rate every other one lies there; by a clock that counts milliseconds now on this side, now on
+    that one, and what is left would stutter.
+    """
+    rate = video.frame_rate.fraction
+    if video.variable_rate or rate < 2 * grid.frame_rate.fraction:
+        return ""
+    half = 1 / (2 * rate)
+    return f"+({half.numerator}/{half.denominator}/TB)"
 
 
 def uncovered(video: VideoFacts) -> Iterator[Filter]:
