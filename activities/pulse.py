@@ -3,20 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from temporalio import activity
-
-from contracts.steps import StepProgress
 
 EVERY_S = 1.0  # a cancel is heard by the next beat, and stops ffmpeg within 2 s
 
 
 @asynccontextmanager
-async def pulsing(latest: Callable[[], StepProgress | None] | None = None) -> AsyncIterator[None]:
+async def pulsing(latest: Callable[[], Any] | None = None) -> AsyncIterator[None]:
     """Beat while the block runs, so that cancellation arrives and a dead worker is noticed.
 
-    `latest` tells the progress so far: Temporal keeps the last beat only, and a bare one would wipe it out. What is
-    told is looked at by people, and twice as often.
+    `latest` tells the progress so far, if there is any: Temporal keeps the last beat only, and a bare one would wipe it
+    out. What is told is looked at by people, and twice as often.
     """
     every_s = EVERY_S / 2 if latest else EVERY_S
 
@@ -31,3 +30,8 @@ async def pulsing(latest: Callable[[], StepProgress | None] | None = None) -> As
         yield
     finally:
         beating.cancel()
+
+
+def told_before() -> Any:
+    """Repeat what the attempt before has told, for one that does not know yet what is there."""
+    return next(iter(activity.info().heartbeat_details), None)

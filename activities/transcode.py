@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 from temporalio import activity
 
-from activities.pulse import pulsing
+from activities.pulse import pulsing, told_before
 from activities.segments import RenditionFolder, finished_segments
 from contracts.errors import GpuFailed, OutputIncomplete, VlogError
 from contracts.layout import INIT, rendition_prefix
@@ -42,7 +42,8 @@ class TranscodeSteps:
         segment that some quality of the list lacks, whoever stored the ones before it.
         """
         work = _SpanWork(self._store, request)
-        await work.look()
+        async with pulsing(told_before):  # a bucket that is away is asked for longer than a silent worker keeps a step
+            await work.look()
         if work.is_whole():
             return work.result()
         if any(rendition.gpu for rendition in request.renditions):

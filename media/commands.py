@@ -53,10 +53,12 @@ def transcode(
     # A device decodes with one: each more would hold surfaces of its own, and none is faster.
     threads = {"threads": 1} if staying else {} if alone else {"threads": shared}
 
-    reading = _seek(request, first_frame) | _whole(request.video)
+    seek = _seek(request, first_frame)
+    reading = seek | _whole(request.video)
     reading |= device_graphs.reading(staying) if staying else {}
     video = _input(source, threads, **reading)[str(request.video.stream)]
-    video = _chain(video, filters.on_grid(request.video, grid, first_frame, frames, request.encoding))
+    on_grid = filters.on_grid(request.video, grid, first_frame, frames, request.encoding, sought="ss" in seek)
+    video = _chain(video, on_grid)
     outputs = []
     for index, rung in enumerate(request.renditions):
         (output / rung.quality).mkdir(parents=True, exist_ok=True)
@@ -97,7 +99,9 @@ def _seek(request: TranscodeSpan, first_frame: int) -> dict[str, Any]:
     # Timestamps stay as they are in the file: the grid is counted from the stream's start, wherever we begin.
     timing: dict[str, Any] = {"copyts": None}
     at = Fraction(first_frame) / request.grid.frame_rate.fraction - _SEEK_MARGIN_S
-    if request.video.seekable and at > 0:
+    # Where no keyframe comes before the wish, as in what a call or a camera began to record halfway, a seek fails or
+    # lands behind it.
+    if request.video.seekable and at > request.video.first_keyframe_s:
         timing |= {
             "ss": f"{float(Fraction(request.video.start_s) + at):.6f}",
             # -ss counts from the file's start unless told that it is a time stamp.

@@ -91,6 +91,7 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
     if pictures.timed and not constant:
         # However short the last picture is said to be: it has its tick as well.
         end_s = max(end_s, pictures.last_s - start_s + 1 / float(nominal))
+    first_keyframe_s = pictures.end_s if pictures.first_keyframe_s is None else pictures.first_keyframe_s
     return VideoFacts(
         stream=int(stream["index"]),
         codec=stream["codec_name"],
@@ -119,6 +120,7 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
         end_s=round(max(end_s, 1 / float(nominal)), 6),
         untimed=_is_untimed(stream, pictures),
         keyframe_gap_s=round(pictures.keyframe_gap_s, 6),
+        first_keyframe_s=round(max(0.0, first_keyframe_s - start_s), 6) if pictures.timed else 0.0,
         seekable=bool(_SEEKS_WELL & set(format_name.split(","))),
     )
 

@@ -29,8 +29,13 @@ _TURNS: dict[tuple[int, bool], tuple[Filter, ...]] = {
 }
 
 
-def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding) -> Iterator[Filter]:
-    """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on."""
+def on_grid(
+    video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding, *, sought: bool = False
+) -> Iterator[Filter]:
+    """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on.
+
+    `sought`: the reader has sought for them, else it reads from the source's start.
+    """
     if video.untimed:
         # Read from its start, one picture after the other: the times that ffmpeg guesses begin a few pictures late.
         # Rounded by hand, for setpts cuts off: 28 ticks may come out as 27.999.
@@ -38,7 +43,7 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
     else:
         # Time 0 is the stream's own start. In seconds over TB: the filter's time base is not known here.
         # Rounded: the start is told in microseconds, and where a tick is a whole picture 1.99999 of them were 1.
-        yield "setpts", {"expr": f"floor(PTS-({video.start_s}/TB)+0.5)"}
+        yield "setpts", {"expr": f"floor(PTS-({video.start_s}/TB){_off_the_edge(video, grid)}+0.5)"}
     if encoding.deinterlace:
         # Broadcasts change their size from programme to programme; bwdif reads beyond the end of a smaller picture. All
         # others pass untouched. Not `interl`: it writes beyond the end of some.
@@ -49,8 +54,9 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
         yield "bwdif", {"mode": "send_field" if encoding.field_rate else "send_frame", "deint": only}
     # pass: a last picture that is said to be shorter than half a tick is shown all the same, for a tick.
     rate: dict[str, str | int] = {"fps": str(grid.frame_rate), "round": "near", "eof_action": "pass"}
-    if first_frame == 0:
-        # Fill from 0 when the first picture comes late. After a seek this would fill from 0 as well.
+    if not sought:
+        # Fill from 0 when the first picture comes late, perhaps in a later segment than this one begins with. After a
+        # seek this would fill from 0 as well, and hide one that went astray.
         rate["start_time"] = 0
     yield "fps", rate
     # The last picture's length is a guess in many containers: the grid may come out one short. And where a file was
@@ -59,6 +65,19 @@ def on_grid(video: VideoFacts, grid: Grid, first_frame: int, frames: int, encodi
     yield "tpad", {"stop_mode": "clone", "stop": max(2, round(grid.frame_rate.fraction))}
     # By pictures, never by seconds: at half a picture seconds round either way.
     yield "trim", {"start_pts": first_frame, "end_pts": first_frame + frames}
+
+
+def _off_the_edge(video: VideoFacts, grid: Grid) -> str:
+    """Show pictures that are thinned half a picture later, and so none of them on the edge between two ticks.
+
+    At twice the grid's rate every other one lies there; by a clock that counts milliseconds now on this side, now on
+    that one, and what is left would stutter.
+    """
+    rate = video.frame_rate.fraction
+    if video.variable_rate or rate < 2 * grid.frame_rate.fraction:
+        return ""
+    half = 1 / (2 * rate)
+    return f"+({half.numerator}/{half.denominator}/TB)"
 
 
 def uncovered(video: VideoFacts) -> Iterator[Filter]:

@@ -4,6 +4,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -57,6 +58,7 @@ class PacketScan:
     last_s: float = 0.0
     end_s: float = 0.0  # end of the last picture, as the container says; 0 when it does not
     keyframe_gap_s: float = 0.0
+    first_keyframe_s: float | None = None  # None: there is none with a time
     longest_gap_s: float = 0.0  # between two pictures, or how long the last one stays
     step_back_s: float = 0.0  # how far time went backwards, beyond the order of decoding
     _heap: list[float] = field(default_factory=list)
@@ -74,8 +76,13 @@ class PacketScan:
     def see(self, line: str) -> None:
         """Take one line of ffprobe: `pts_time,duration_time,flags`."""
         words = line.split(",")
-        if len(words) < 3 or "D" in words[2]:
-            return  # D: an edit list cuts this picture away
+        if len(words) < 3:
+            return
+        if "K" in words[2] and self.first_keyframe_s is None:
+            with suppress(ValueError):
+                self.first_keyframe_s = float(words[0])
+        if "D" in words[2]:
+            return  # an edit list cuts this picture away, though others are made from it
         self.packets += 1
         try:
             duration = float(words[1])

@@ -1,12 +1,15 @@
 """A step goes on at the first segment that its list lacks, and what stopped halfway is told as what it was."""
 
+import asyncio
 import dataclasses
 from pathlib import Path
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities import pulse
 from activities.failures import translate
+from activities.transcode import TranscodeSteps
 from contracts.errors import EncoderStalled
 from contracts.ids import ObjectKey
 from contracts.layout import rendition_prefix, segment_name
@@ -16,6 +19,7 @@ from media.planning import PlanOptions
 from media.tools import Toolbox
 from runtime.settings import Settings
 from storage.local import LocalStore
+from storage.store import ObjectFacts
 from tests.support.clips import Clips
 from tests.support.encoding import PREFIX, Work, prepare
 from tests.support.wrapping import wrapped
@@ -87,6 +91,29 @@ async def test_a_list_goes_on_at_the_first_segment_that_any_of_it_lacks(attempts
     }, "what was there stays the very same"
 
     assert await attempts.next() == TranscodedSpan(segments=0, encoded_frames=0)
+
+
+async def test_a_store_that_is_slow_to_answer_is_no_silent_worker(
+    tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "EVERY_S", 0.01)
+    beats: list[object] = []
+
+    class Slow(LocalStore):
+        async def list(self, prefix: str) -> list[ObjectFacts]:
+            before = len(beats)
+            async with asyncio.timeout(10):
+                while len(beats) < before + 2:
+                    await asyncio.sleep(0.01)
+            return await super().list(prefix)
+
+    store = Slow(tmp_path / "store")
+    work = await prepare(tools, clips.get("short.mp4"), options)
+    await store.put_file(ObjectKey("uploads/1"), work.source)
+    environment = ActivityEnvironment()
+    environment.on_heartbeat = lambda *details: beats.append(details)
+    done = await environment.run(TranscodeSteps(store, tools, stall_s=30).transcode_span, work.span())
+    assert done.segments == work.plan.grid.segments
 
 
 async def test_an_encoder_whose_pictures_stop_is_killed_and_its_segments_are_kept(

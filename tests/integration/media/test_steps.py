@@ -1,5 +1,6 @@
 """The steps themselves, on real ffmpeg and a real folder, without a Temporal server."""
 
+import dataclasses
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +15,9 @@ from activities.transcode import TranscodeSteps
 from activities.verifying import VerifySteps
 from contracts.end_steps import VerifyRenditions
 from contracts.ids import JobId, ObjectKey
-from contracts.layout import rendition_prefix, segment_name, timeline_key
+from contracts.layout import INIT, rendition_prefix, segment_name, timeline_key
 from contracts.media import AudioTimeline, Rung
-from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
+from contracts.steps import EncodeAudio, EncodedAudio, QualityProgress, StepProgress
 from media.planning import PlanOptions
 from media.tools import Toolbox
 from storage.local import LocalStore
@@ -80,6 +81,32 @@ async def test_a_track_without_sound_is_left_out_and_another_becomes_the_default
     assert [(track.track, track.default) for track in found.audio] == [(0, True)]
 
 
+async def test_a_rung_that_came_out_otherwise_than_planned_or_lost_something_is_broken_and_no_other(
+    tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions
+) -> None:
+    work = await prepare(tools, clips.get("short.mp4"), options)
+    store = LocalStore(tmp_path / "store")
+    await transcode(work, tmp_path / "store" / PREFIX / "r1")
+
+    async def broken(*, wider: int = 0) -> list[str]:
+        first, *others = work.plan.renditions
+        planned = (first.model_copy(update={"width": first.width + wider}), *others)
+        plan = work.plan.model_copy(update={"renditions": planned})
+        ids = {name: IDS[name] for name in ("job_id", "video_id")}
+        request = VerifyRenditions(**ids, slug="clip", output="r1", plan=plan)
+        found = await ActivityEnvironment().run(VerifySteps(store).verify, request)
+        assert [r.quality for r in found.video] == [r.quality for r in others] or not found.broken
+        return [each.sentence for each in found.broken]
+
+    folder = tmp_path / "store" / rendition_prefix("clip", "r1", work.plan.renditions[0].quality)
+    assert await broken() == []
+    assert await broken(wider=2) == ["360p came out as 640x360."]
+    (folder / INIT).rename(folder / "elsewhere")
+    assert await broken() == ["360p: the init segment is missing."]
+    (folder / segment_name(0)).write_bytes(b"")
+    assert await broken() == ["360p: 1 of 1 segments are missing."]
+
+
 @pytest.mark.parametrize("jump_s", [5, 3000, 864_000])
 async def test_a_jump_in_the_sound_makes_no_hours_of_silence(
     tools: Toolbox, clips: Clips, tmp_path: Path, options: PlanOptions, jump_s: int
@@ -139,9 +166,12 @@ async def test_a_resumed_span_of_a_source_that_cannot_seek_lives_until_its_first
     assert not work.facts.video.seekable
     monkeypatch.setattr(pulse, "EVERY_S", 0.2)
     beats: list[StepProgress | None] = []
-    environment = ActivityEnvironment()
-    environment.on_heartbeat = lambda *details: beats.append(details[0] if details else None)
     last = work.plan.grid.segments - 1
+    here = QualityProgress(quality="144p", segments_total=last + 1, segments_completed=last, percent=90)
+    environment = ActivityEnvironment()
+    # What the attempt before has told.
+    environment.info = dataclasses.replace(environment.info, heartbeat_details=[StepProgress(qualities=(here,))])
+    environment.on_heartbeat = lambda *details: beats.append(details[0] if details else None)
     async with stored(stream, tmp_path / "store") as store:
         folder = rendition_prefix("clip", "r1", "144p", 0)
         for index in range(last):

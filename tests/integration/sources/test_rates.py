@@ -20,13 +20,18 @@ async def test_a_constant_rate_is_never_rounded(charts: Charts, judge: Judge, ra
 
 
 @pytest.mark.parametrize(
-    ("rate", "becomes", "numbers"),
-    [("120", "60", range(0, 120, 2)), ("100", "50", range(0, 100, 2)), ("120000/1001", "60000/1001", range(0, 120, 2))],
+    ("rate", "becomes", "numbers", "container"),
+    [
+        ("120", "60", range(0, 120, 2), "mp4"),
+        ("100", "50", range(0, 100, 2), "mp4"),
+        ("120000/1001", "60000/1001", range(0, 120, 2), "mp4"),
+        ("120", "60", range(0, 120, 2), "mkv"),  # its clock counts milliseconds
+    ],
 )
 async def test_more_than_sixty_a_second_are_thinned_evenly(
-    charts: Charts, judge: Judge, rate: str, becomes: str, numbers: range
+    charts: Charts, judge: Judge, rate: str, becomes: str, numbers: range, container: str
 ) -> None:
-    source = charts.make(f"fast{rate.replace('/', '_')}.mp4", rate=rate, numbers=range(2 * len(numbers)))
+    source = charts.make(f"fast{rate.replace('/', '_')}.{container}", rate=rate, numbers=range(2 * len(numbers)))
     out = await judge(source)
     assert out.plan.grid.frame_rate.fraction == Fraction(becomes)
     assert out.numbers == list(numbers)
@@ -85,6 +90,20 @@ async def test_a_last_segment_of_one_picture_is_a_span_like_any_other(charts: Ch
         out = await judge(source, first_segment=segment)
         assert (out.plan.grid.segment_frames, out.plan.grid.segments) == (30, 4)
         assert out.numbers == list(range(30 * segment, 91))
+
+
+async def test_a_span_before_the_first_keyframe_of_what_was_recorded_halfway_is_a_span_too(
+    charts: Charts, judge: Judge
+) -> None:
+    # A call, or a camera, whose recording begins behind a keyframe: nothing can be decoded until the next one.
+    call = charts.make("call.mkv", *X264, "-bf", "0", "-g", "60", rate="25", numbers=range(90))
+    source = charts.again("halfway.mkv", call, "-ss", "0.52", "-c", "copy", "-copyinkf")
+    whole = await judge(source)
+    late = round(float(whole.facts.video.first_keyframe_s) * 25)
+    assert late > 25 and whole.numbers == [60] * late + list(range(60, 90))
+    for segment in (1, 2):  # the first keyframe lies in the middle of the one, and a second before the other
+        part = await judge(source, first_segment=segment)
+        assert part.numbers == whole.numbers[segment * 25 :]
 
 
 async def test_whole_pictures_in_an_interlaced_stream_stay_whole(charts: Charts, judge: Judge) -> None:

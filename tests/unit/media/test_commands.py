@@ -4,6 +4,7 @@ import os
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,9 +117,10 @@ def test_a_resumed_span_seeks_to_a_second_before_and_counts_on(tmp_path: Path) -
     assert "start_time" not in graph(argv)
 
 
-def test_a_source_that_seeks_badly_is_decoded_from_its_start(tmp_path: Path) -> None:
-    argv = made(tmp_path, 3, picture=video(seekable=False))
-    assert "-ss" not in argv
+@pytest.mark.parametrize("unsought", [{"seekable": False}, {"first_keyframe_s": 17.1}], ids=str)
+def test_a_source_that_seeks_badly_is_decoded_from_its_start(tmp_path: Path, unsought: dict[str, Any]) -> None:
+    argv = made(tmp_path, 3, picture=video(**unsought))
+    assert "-ss" not in argv and "start_time=0" in graph(argv)
     assert "trim=end_pts=730:start_pts=540" in graph(argv)
 
 

@@ -66,6 +66,15 @@ def test_the_longest_way_between_keyframes_is_kept() -> None:
     assert found.keyframe_gap_s == 3
 
 
+@pytest.mark.parametrize(
+    ("flags", "first_s"),
+    [(["K__", "___", "K__"], 0.0), (["___", "___", "K__"], 2.0), (["KD_", "___", "K__"], 0.0), (["___"] * 3, None)],
+)
+def test_the_first_keyframe_is_kept_also_one_that_is_not_shown(flags: list[str], first_s: float | None) -> None:
+    found = scanned(((f"{n:.6f}", "1.000000", flag) for n, flag in enumerate(flags)), (Fraction(1),))
+    assert found.first_keyframe_s == first_s
+
+
 def test_a_clock_that_runs_backwards_fills_no_memory() -> None:
     times = (1e6 - n * (1 + n / 7000) for n in range(5000))  # each step back is another one
     found = scanned(((f"{time:.6f}", "0.040000", "K__") for time in times), (Fraction(25),))
