@@ -2,13 +2,14 @@
 
 import asyncio
 import base64
+import errno
 import hashlib
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 
-from api import claims, open_calls
+from api import claims, open_calls, worker_files
 from tests.integration.api.claiming import Remote, Waiting, claimed, post, step
 from tests.integration.api.running import Api
 from tests.integration.api.workers import refused, register
@@ -108,8 +109,10 @@ async def _shut_out(api: Api, remote: Remote, waiting: Waiting) -> None:
     """Whoever is disabled, or whose key is good no more, may only give back; and then it is heard in nothing else."""
     disabled = await remote.machine.command("PUT", "disable")
     assert disabled.status_code == 200
-    await _only_gives_back(api, remote, waiting, (403, "WORKER_DISABLED"), {"code": "DRAINED"})
+    # As a worker says whose segment was refused; and lies.
+    upset = {"code": "STORAGE_UPLOAD_FAILED", "error_message": "This worker is disabled.", "retry_delay_s": 5}
     lie = {"code": "SOURCE_UNREADABLE", "error_message": "No video.", "retry_after_s": 600}
+    await _only_gives_back(api, remote, waiting, (403, "WORKER_DISABLED"), upset)
     remote = await claimed(api, "second")
     assert (await remote.machine.command("POST", "revoke")).status_code == 200
     await _only_gives_back(api, remote, waiting, (401, "WORKER_KEY_REVOKED"), lie)
@@ -171,6 +174,9 @@ async def test_only_whole_objects_of_a_sane_size_are_stored(api: Api, monkeypatc
         await writer.drain()
         writer.close()
         assert (await remote.tell("progress")).status_code == 200
+        with monkeypatch.context() as disk:
+            disk.setattr(worker_files, "_write", _no_room)
+            assert refused(await remote.put(key, b"x")) == (507, "STORAGE_FULL")
 
         async def nothing_is_left() -> bool:
             return api.files() == before
@@ -180,6 +186,10 @@ async def test_only_whole_objects_of_a_sane_size_are_stored(api: Api, monkeypatc
         # The first one stays, whatever comes after it.
         assert (await remote.put(key, b"y" * 1000)).json() == {"key": key, "created": False}
         assert api.files()[key] == b"x" * 1000
+
+
+def _no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 async def test_one_key_opens_only_so_much_at_a_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
