@@ -219,6 +219,16 @@ async def test_one_key_opens_only_so_much_at_a_time(api: Api, monkeypatch: pytes
         assert (await sending).json() == {"key": key, "created": True}
         assert (await remote.put(waiting.folder + "init.mp4", b"x")).status_code == 200
 
+        # What arrives when the step is somebody else's by now is not stored.
+        coming.clear()
+        path = f"/api/worker/output/{waiting.folder}seg_00001.m4s"
+        sending = asyncio.create_task(api.http.put(path, content=slowly(), headers=remote.headers | headers))
+        await asyncio.sleep(0.3)
+        assert (await remote.tell("fail", code="DRAINED")).status_code == 200
+        coming.set()
+        assert refused(await sending) == (409, "CLAIM_EXPIRED")
+        assert waiting.folder + "seg_00001.m4s" not in api.files()
+
 
 async def test_results_and_progress_that_cannot_be_are_not_passed_on(api: Api) -> None:
     async with step(api) as waiting:
