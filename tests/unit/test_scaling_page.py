@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from media.spans import choose_lists, choose_spans
+from runtime.settings import Settings
 from tests.bench.page import section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -140,6 +143,19 @@ def test_more_workers_are_more_of_the_same() -> None:
         for column, cores in CORES.items():
             expected = [near(each / (MINUTES * CPU_S) * per_video) for each in cores]
             assert numbers(page[name][column]) == expected, (name, column, expected)
+
+
+def test_a_video_is_cut_as_the_page_says() -> None:
+    grid = Grid(frame_rate=FrameRate(num=30), frames=MINUTES * 60 * 30, segment_frames=180)
+    sides = (1080, 720, 480, 360)
+    rungs = [PlannedRendition(quality=f"{side}p", width=side, height=side, video_kbps=1) for side in sides]
+
+    def encodes(workers: int, jobs: int) -> int:
+        capacity = Capacity(workers=workers, slots=2 * workers, jobs=jobs)
+        spans = choose_spans(grid, capacity, Settings.model_fields["span_seconds"].default)
+        return len(spans) * len(choose_lists(rungs, spans, grid, capacity, share=True))
+
+    assert [encodes(20, 1), encodes(1000, 1), encodes(100, 40), encodes(100, 1000)] == [80, 80, ENCODES, 4]
 
 
 def test_a_hundred_thousand_videos_a_day_are_so_much() -> None:
