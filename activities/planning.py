@@ -20,7 +20,7 @@ class PlanSteps:
         self,
         tools: Toolbox,
         options: PlanOptions,
-        capacity: Callable[[], Awaitable[Capacity]],
+        capacity: Callable[[JobId], Awaitable[Capacity]],
         gpus: Callable[[JobId], Awaitable[tuple[IdleGpu, ...]]] | None = None,
     ) -> None:
         self._tools, self._options, self._capacity, self._gpus = tools, options, capacity, gpus
@@ -34,7 +34,7 @@ class PlanSteps:
         """
         if request.again and request.continues is not None:
             return await self._planned_again(request, request.continues)
-        capacity = await self._capacity()
+        capacity = await self._capacity(request.job_id)
         plan = self._made(request, capacity)
         tools = self._tools.known_to(capacity.builds)
         gpus = await self._idle_gpus(request)
@@ -65,7 +65,7 @@ class PlanSteps:
             return routed(before, await self._idle_gpus(request), request.routes, request.begun)
         lost = request.descends
         anew = (*request.anew, *((lost.name,) if lost else ()))
-        tools = self._tools.known_to((await self._capacity()).builds)
+        tools = self._tools.known_to((await self._capacity(request.job_id)).builds)
         try:
             plan = pin_anew(before, request.facts, tools, request.pending, anew)
         except SourceUnsupported:  # who is there now cannot make it; who could may be back in a minute

@@ -1,6 +1,5 @@
 """/api/worker/source/… and /api/worker/output/…: the bytes of a claimed step, and of no other."""
 
-import asyncio
 import hashlib
 import hmac
 import re
@@ -22,6 +21,7 @@ from api.schemas_gateway import Stored, StoredObject, StoredObjects
 from api.worker_auth import Caller, Welcome
 from api.worker_steps import BY_KEY, GONE, NOT_YOURS, gateway_of, open_calls_of, opened
 from contracts.gateway import CHECKSUM_HEADER, CLAIM_HEADER
+from storage.local import in_thread
 from storage.store import ObjectFacts
 
 router = APIRouter(prefix="/api/worker", tags=["workers"])
@@ -143,11 +143,12 @@ async def _receive(request: Request, path: Path, how: Place, checksum: str) -> N
     """Write a body beside its place, and insist that it is what was announced."""
     digest = hashlib.sha256()
     size = 0
-    with path.open("wb") as file:
+    file = await in_thread(path.open, "wb")
+    with file:
         buffer = bytearray()
 
         async def flush() -> None:
-            await asyncio.to_thread(_write, file, digest, bytes(buffer))
+            await in_thread(_write, file, digest, bytes(buffer))
             buffer.clear()
 
         async for chunk in chunks(request):
@@ -176,6 +177,7 @@ def _readable(path: Path, how: Place) -> None:
 def _write(file: Any, digest: Any, data: bytes) -> None:
     digest.update(data)
     file.write(data)
+    file.flush()  # a disk that is full says so now, and not when the file is closed
 
 
 async def _sent(request: Request, here: Parts, key: str) -> Response:

@@ -152,9 +152,10 @@ async def complete(request: Request, here: Here, caller: ByKey) -> StepEnded:
     openapi_extra=json_body(FailTold),
 )
 async def fail(request: Request, here: Here, caller: ByAnyKey) -> StepEnded:
-    """Say why a step ended without a result. A disabled worker may: it is how it hands back what it has.
+    """Say why a step ended without a result.
 
-    So may one whose key was revoked or has expired: whatever it says, the step goes back to the queue at no attempt.
+    A disabled worker may, and so may one whose key was revoked or has expired: it is how they hand back what they have.
+    Whatever they say, the step goes back to the queue at no attempt.
     """
     told = await small_json(request, FailTold)
     held = opened(request, told.claim, caller)
@@ -164,9 +165,10 @@ async def fail(request: Request, here: Here, caller: ByAnyKey) -> StepEnded:
         await gateway.cancelled(held, caller.name)
         recorder.ended(mine, StepOutcome.PARTIAL)  # a pause or a cancel: which of the two the job's end tells
         return _ended(held)
-    if caller.refusal is None:
+    if caller.refusal is None and not caller.is_disabled:
         failure = as_failure(told.code, told.error_message, detail=told.detail, retry_after_s=told.retry_after_s)
     else:
+        # It may have been refused a file before it heard why, and say that storage failed.
         failure = as_failure(Drained.code, SHUT_OUT)
     failure = failure.model_copy(update={"attempt": held.attempt})
     await gateway.fail(held, caller.name, failure, told.retry_delay_s)

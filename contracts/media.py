@@ -179,7 +179,13 @@ class Capacity(Message):
     workers: int = 1
     slots: int = 2  # of all of them
     each: tuple[int, ...] = ()  # the slots of every one; empty: of one worker
+    jobs: int = 1  # that want them, and are as urgent
     builds: dict[str, int] = Field(default_factory=dict)  # by ffmpeg: how many of the workers have it; empty: not known
+
+    @property
+    def share(self) -> int:
+        """Give how many slots one job may count on."""
+        return max(1, self.slots // max(1, self.jobs))
 
 
 class IdleGpu(Message):

@@ -19,21 +19,24 @@ MOST_AT_ONCE = 500
 
 
 def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float) -> tuple[Span, ...]:
-    """Cut so that every free slot has work and all end at about the same time."""
+    """Cut so that every slot of this video's share has work and all end at about the same time.
+
+    For slots that others fill nothing is cut: each span costs a process, a seek and six events of history.
+    """
     if capacity.workers <= 1 and grid.duration_s <= SHORT_S:
         return (Span(first_segment=0, segments=grid.segments),)
     segment_s = grid.seconds(grid.segment_frames)
     per_span = max(LEAST_SEGMENTS, round(span_seconds / segment_s))
     wanted = -(-grid.segments // per_span)
     # A multiple of the slots, so that the last round is as full as the first …
-    wanted = -(-wanted // capacity.slots) * capacity.slots
+    wanted = -(-wanted // capacity.share) * capacity.share
     # … unless the spans would become too short for that.
     count = max(1, min(wanted, grid.segments // LEAST_SEGMENTS, MOST_SPANS))
     return evenly(grid.segments, count)
 
 
 def choose_window(capacity: Capacity) -> int:
-    """Say how many steps of a list wait at a time: enough that no slot does."""
+    """Say how many steps of a list wait at a time: enough that no slot does, also when the others have ended."""
     return min(max(4, 2 * capacity.slots), MOST_AT_ONCE)
 
 
@@ -59,7 +62,7 @@ def choose_lists(
 def _main_lists(
     names: tuple[str, ...], spans: Sequence[Span], grid: Grid, capacity: Capacity, *, share: bool
 ) -> tuple[tuple[str, ...], ...]:
-    starved = capacity.workers > 1 and len(spans) * 2 <= capacity.slots
+    starved = capacity.workers > 1 and len(spans) * 2 <= capacity.share
     if not share or starved:
         # A decode each costs a quarter more work, but idle workers cost nothing.
         return tuple((name,) for name in reversed(names))

@@ -11,7 +11,7 @@ from contracts.gateway import MOST_WAIT_S
 from contracts.ids import JobId
 from contracts.media import Capacity, IdleGpu
 from contracts.queues import Pool, TaskQueue
-from contracts.states import Codec, QualityStatus, StepOutcome, WorkerStatus, WorkerType
+from contracts.states import Codec, QualityStatus, StepOutcome, Tier, WorkerStatus, WorkerType
 from mirror.sessions import AnySession
 from mirror.tables import Job, JobStep, QualityProgressRow, Worker, WorkerApiKey, unfinished
 from mirror.views import View
@@ -55,6 +55,16 @@ async def capacity(s: AnySession, *, heard_within_s: float) -> Capacity:
     each = tuple(sorted((slots for slots, _ in found), reverse=True))
     builds = Counter(build for _, has in found for build in has)
     return Capacity(workers=len(each), slots=sum(each), each=each, builds=dict(builds))
+
+
+async def jobs_beside(s: AnySession, job_id: JobId) -> int:
+    """Count the jobs that want slots and do not let this one pass, itself among them."""
+    mine = await s.scalar(select(Job.tier).where(Job.id == job_id))
+    as_urgent = [tier for tier in Tier if mine is None or tier.priority <= mine.priority]
+    found = await s.scalar(
+        select(func.count()).select_from(Job).where(unfinished(), Job.paused_at.is_(None), Job.tier.in_(as_urgent))
+    )
+    return max(1, found or 0)
 
 
 async def others_serve(s: AnySession, worker_id: str, pool: Pool, *, heard_within_s: float) -> bool:

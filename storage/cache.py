@@ -12,15 +12,18 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from contracts.errors import ScratchFull, StorageUnavailable
 
 LOOK_AGAIN_S = 0.2
 PART = ".part"
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Fetch = Callable[[int], AsyncIterator[bytes]]  # gives the bytes from an offset on, in order
 
 
@@ -47,7 +50,7 @@ class Cache:
         # The size that it will have is in its name: whoever looks for room knows what is still to come.
         part = path.with_name(f"{path.name}.{size_bytes}{PART}")
         while True:
-            handle = await asyncio.to_thread(_borrowed, path, size_bytes)
+            handle = await _opened(_borrowed, path, size_bytes)
             if handle is None:
                 handle = await self._fetched(path, part, size_bytes, fetch)
             if handle is not None:
@@ -56,14 +59,14 @@ class Cache:
 
     async def _fetched(self, path: Path, part: Path, size_bytes: int, fetch: Fetch) -> int | None:
         """Fetch what is missing; None when somebody else is at it, or was done a moment ago."""
-        handle = await asyncio.to_thread(_claimed, part)
+        handle = await _opened(_claimed, part)
         if handle is None:
             return None
         lent = False
         try:
             if not await asyncio.to_thread(path.exists):
                 await self._fill(handle, part, size_bytes, fetch)
-                lent = await asyncio.to_thread(_named, handle, part, path)
+                lent = await _ended(_named, handle, part, path)
             else:
                 await asyncio.to_thread(part.unlink)
             return handle if lent else None
@@ -78,7 +81,7 @@ class Cache:
         try:
             await asyncio.to_thread(self._make_room, part)
             async for chunk in fetch(have):
-                await asyncio.to_thread(_append, handle, have, chunk)
+                await _ended(_append, handle, have, chunk)
                 have += len(chunk)
             if have != size_bytes:
                 if have > size_bytes:  # more would not make it right
@@ -133,6 +136,33 @@ class _Copy:
         if path.name.startswith("."):
             return None
         return cls(path, stat.st_size, max(size, stat.st_size), stat.st_mtime)
+
+
+async def _opened(call: Callable[P, int | None], *args: P.args, **kwargs: P.kwargs) -> int | None:
+    """Open and lock a file in a thread. Who is cancelled meanwhile gets no handle: its lock must not stay for ever."""
+    opening = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close)
+        raise
+
+
+def _close(opening: "asyncio.Future[int | None]") -> None:
+    if not opening.cancelled() and opening.exception() is None and (handle := opening.result()) is not None:
+        os.close(handle)
+
+
+async def _ended(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Work on an open file in a thread. Who is cancelled waits: a handle that is closed may be another file's next."""
+    working = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        while not working.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([working])
+        raise
 
 
 def _booted_at() -> float:

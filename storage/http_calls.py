@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from contracts.errors import ObjectMissing, StorageUnavailable, VlogError
+from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable, VlogError
 from contracts.gateway import CLAIM_HEADER, KEY_HEADER
 
 # The API, a proxy before it, or a neighbour behind it is away; or too many ask.
@@ -116,9 +116,10 @@ def _check(answer: httpx.Response) -> None:
     if answer.status_code == 409:
         raise ClaimGone(sentence)
     if answer.status_code == 404:
-        raise ObjectMissing(sentence)
+        # Only the API knows what is missing, and that is final; a proxy that lost its way to it says 404, too.
+        raise ObjectMissing(sentence) if code else Away(sentence)
     if answer.status_code == 507:
-        raise StorageUnavailable(sentence)
+        raise ScratchFull(sentence)  # as on a machine of its own: later, and no attempt is counted
     raise Refused(answer.status_code, code, sentence)
 
 

@@ -7,7 +7,6 @@ connection and a lost one costs no more than a part.
 import asyncio
 import contextlib
 import shutil
-import socket
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -265,7 +264,7 @@ class S3Store:
         return await asyncio.to_thread(look)
 
     async def check(self) -> None:
-        key = f"{SCRATCH}/check-{socket.gethostname()}"
+        key = f"{SCRATCH}/check"  # one for all: pods come and go, and nobody would remove theirs
         await self.put_bytes(key, b"ok")
         await self.read_bytes(key)
 

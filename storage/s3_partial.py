@@ -186,8 +186,10 @@ class S3Partial:
             upload_id = await calls.begin(key, self._content_type)
             if await self._objects.put_bytes(note, upload_id.encode(), create_only=True):
                 return upload_id
-            await calls.abort(key, upload_id)
-        return (await self._objects.read_bytes(note)).decode()
+            noted = (await self._objects.read_bytes(note)).decode()
+            if noted != upload_id:  # else it is our own note, and only the answer was lost
+                await calls.abort(key, upload_id)
+        return noted
 
     async def _put(self, number: int, data: bytes) -> None:
         assert self._upload_id is not None

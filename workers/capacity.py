@@ -2,6 +2,7 @@
 
 import logging
 
+from contracts.ids import JobId
 from contracts.media import Capacity
 from contracts.queues import Pool
 from mirror import reads_workers
@@ -19,8 +20,8 @@ class CapacityHint:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database, self._settings = database, settings
 
-    async def __call__(self) -> Capacity:
-        """Count workers and their encoder slots; without an answer, this worker alone."""
+    async def __call__(self, job_id: JobId) -> Capacity:
+        """Count workers, their encoder slots and who shares them; without an answer, this worker alone."""
         # Which ffmpegs the others have is not known then either: the plan is made with those of this machine.
         alone = Capacity(workers=1, slots=slots(Pool.CPU, self._settings, this_machine()))
         try:
@@ -28,6 +29,7 @@ class CapacityHint:
                 seen = await reads_workers.capacity(
                     session, heard_within_s=3 * self._settings.worker_heartbeat_interval
                 )
+                seen = seen.model_copy(update={"jobs": await reads_workers.jobs_beside(session, job_id)})
         except Exception as error:
             log.warning("capacity not known, planning for one worker: %s", error)
             return alone

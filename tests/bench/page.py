@@ -34,7 +34,9 @@ def summary(page: str, names: Sequence[str]) -> str:
     lines = []
     for name in names:
         found = [line for line in (section(page, name) or "").splitlines() if line.startswith(TARGET)]
-        lines += [f"- `{name}` {line.removeprefix(TARGET)}" for line in found] or [f"- `{name}` not run yet"]
+        was_run = NOT_RUN not in (section(page, name) or NOT_RUN)
+        none = "counts, and has no target" if was_run else "not run yet"
+        lines += [f"- `{name}` {line.removeprefix(TARGET)}" for line in found] or [f"- `{name}` {none}"]
     return "## Targets\n\n" + "\n".join(lines)
 
 

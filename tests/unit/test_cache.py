@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contracts.errors import ScratchFull, StorageUnavailable
+from storage import cache as cache_module
 from storage.cache import Cache, Lent
 
 SIZE = 1000
@@ -88,6 +90,69 @@ async def test_half_a_download_is_never_lent_and_is_gone_on_with(folder: Path) -
     source.gate.set()
     await use(cache, source)
     assert source.asked == [0, 250]
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, what: str) -> list[int]:
+    """Let a disk be slow with one kind of work; gives which files it was at, when it was done with them."""
+    real, worked_on = getattr(cache_module, what), list[int]()
+
+    def work(*args: Any) -> Any:
+        given = args[0] if type(args[0]) is int else None
+        time.sleep(0.2)
+        done = real(*args)
+        handle = given if given is not None else done
+        worked_on.append(os.fstat(handle).st_ino)
+        return done
+
+    monkeypatch.setattr(cache_module, what, work)
+    return worked_on
+
+
+async def cut_short(cache: Cache, source: Source) -> None:
+    asking = asyncio.create_task(source.lent_by(cache))
+    await asyncio.sleep(0.1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_who_is_cancelled_while_a_download_begins_leaves_it_to_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, cache = Source("a"), room_for(folder, 2)
+    with monkeypatch.context() as slow:
+        begun = slowly(slow, "_claimed")
+        await cut_short(cache, source)
+    while not begun:
+        await asyncio.sleep(0.01)
+    async with asyncio.timeout(5):  # and does not wait for ever for one who has gone
+        await use(cache, source)
+
+
+async def test_who_is_cancelled_while_a_copy_is_lent_does_not_keep_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, cache = Source("a"), room_for(folder, 1)
+    await use(cache, source)
+    with monkeypatch.context() as slow:
+        found = slowly(slow, "_borrowed")
+        await cut_short(cache, source)
+    while not found:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    await use(cache, Source("b"))  # takes its place
+
+
+async def test_a_file_stays_open_while_a_thread_writes_to_it_though_its_step_is_cancelled(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, cache = Source("a"), room_for(folder, 2)
+    with monkeypatch.context() as slow:
+        written = slowly(slow, "_append")
+        await cut_short(cache, source)
+    [part] = folder.glob("*.part")
+    assert written == [part.stat().st_ino]
+    await use(cache, source)
 
 
 async def test_a_download_that_ends_early_is_no_copy(folder: Path) -> None:

@@ -112,6 +112,12 @@ def test_every_pod_runs_a_real_command_with_real_settings_and_time_to_drain(
     assert DEPLOYMENTS[name]["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
 
 
+def test_apis_cannot_be_started_without_the_key_they_share() -> None:
+    assert DEPLOYMENTS["vlog-api"]["spec"]["replicas"] > 1
+    [sealing] = [each for each in container("vlog-api")["env"] if each["name"] == "VLOG_SEALING_KEY"]
+    assert not sealing["valueFrom"]["secretKeyRef"].get("optional")
+
+
 def test_what_there_are_two_of_stands_on_two_nodes() -> None:
     for name, each in DEPLOYMENTS.items():
         if each["spec"].get("replicas", 1) > 1:

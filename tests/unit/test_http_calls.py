@@ -1,8 +1,14 @@
-"""Where a worker's key may be sent without a word."""
+"""Where a worker's key may be sent without a word, and what the answers to its calls mean."""
+
+import asyncio
 
 import pytest
 
-from storage.http_calls import is_open_to_all
+from contracts.errors import ObjectMissing, ScratchFull, VlogError
+from storage.http_calls import Away, ClaimGone, Refused, WorkerCalls, is_open_to_all
+
+OURS = '{"error": "%s", "detail": "A sentence."}'
+A_PROXYS = "<html>There is nothing at this address.</html>"
 
 
 @pytest.mark.parametrize(
@@ -17,3 +23,39 @@ from storage.http_calls import is_open_to_all
 )
 def test_over_plain_http_a_key_can_be_read_unless_it_stays_here(url: str, is_open: bool) -> None:
     assert is_open_to_all(url) is is_open
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "meaning"),
+    [
+        (404, OURS % "OBJECT_MISSING", ObjectMissing),
+        (404, A_PROXYS, Away),  # it does not know the API just now: no source is lost for that
+        (507, OURS % "STORAGE_FULL", ScratchFull),  # it waits for room, as local workers do
+        (409, OURS % "CLAIM_EXPIRED", ClaimGone),
+        (403, OURS % "WORKER_DISABLED", Refused),
+        (413, A_PROXYS, Refused),
+        (502, A_PROXYS, Away),
+        (503, OURS % "TEMPORAL_UNAVAILABLE", Away),
+    ],
+)
+async def test_what_an_answer_means(status: int, body: str, meaning: type[VlogError]) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status} Said\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write((head + body).encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    calls = WorkerCalls(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "key")
+    try:
+        with pytest.raises(VlogError) as asked:
+            await calls.ask("GET", "/api/worker/source/uploads/1.mp4", claim="claim")
+        with pytest.raises(VlogError) as read:
+            async with calls.stream("/api/worker/source/uploads/1.mp4", claim="claim"):
+                pass
+        assert (asked.type, read.type) == (meaning, meaning)
+    finally:
+        await calls.aclose()
+        server.close()
+        await server.wait_closed()

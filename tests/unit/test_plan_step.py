@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from activities.planning import PlanSteps
+from contracts.ids import JobId
 from contracts.media import Capacity, TranscodePlan
 from contracts.steps import MakePlan
 from media.planning import PlanOptions
@@ -20,7 +21,7 @@ async def planned(
 ) -> TranscodePlan:
     """Plan where two ffmpegs are, for workers of which so many have each."""
 
-    async def capacity() -> Capacity:
+    async def capacity(job_id: JobId) -> Capacity:
         return Capacity(workers=2, slots=4, builds={each.build: count for each, count in builds})
 
     steps = PlanSteps(toolbox(OURS, shared), PlanOptions(), capacity)

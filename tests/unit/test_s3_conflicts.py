@@ -5,8 +5,10 @@ import pytest
 
 from contracts.errors import StorageUnavailable
 from storage.s3_multipart import Multipart
+from storage.s3_partial import S3Partial, part_bytes
 from storage.s3_place import S3Place
 from storage.s3_writer import PART_BYTES, S3Writer, writing
+from storage.store import ObjectFacts
 
 PLACE = S3Place("media", "", "http://s3.test", "us-east-1", "k", "hush")
 
@@ -24,8 +26,8 @@ class Whole:
         return self._size_bytes
 
 
-async def created(monkeypatch: pytest.MonkeyPatch, status: int, there: int | None) -> tuple[bool | None, list[str]]:
-    """Send an object of two parts, whose completion is answered so; say what came of it, and what was asked."""
+def bucket(monkeypatch: pytest.MonkeyPatch, status: int = 200) -> list[str]:
+    """Be a bucket that answers the completion of an upload so; gives what it is asked."""
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -41,6 +43,12 @@ async def created(monkeypatch: pytest.MonkeyPatch, status: int, there: int | Non
 
     transport = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     monkeypatch.setattr(Multipart, "opened", lambda place, patience_s: _opened(Multipart(place, transport, 0.1)))
+    return asked
+
+
+async def created(monkeypatch: pytest.MonkeyPatch, status: int, there: int | None) -> tuple[bool | None, list[str]]:
+    """Send an object of two parts, whose completion is answered so; say what came of it, and what was asked."""
+    asked = bucket(monkeypatch, status)
     async with writing(S3Writer(PLACE, "seg", "video/mp4", Whole(there), patience_s=0.1)) as writer:
         await writer.write(bytes(PART_BYTES + 1))
         try:
@@ -74,3 +82,43 @@ async def test_a_part_of_a_film_is_never_taken_for_stored_that_is_not(
     made, asked = await created(monkeypatch, status, there)
     assert made is outcome
     assert asked.count("DELETE") == (outcome is not True), "what came second, or failed, takes its parts back"
+
+
+class Notes:
+    """Small objects of a bucket, of which one note is there already when it is told to be."""
+
+    def __init__(self, first: bytes | None) -> None:
+        self._note = first
+
+    async def put_bytes(self, key: str, data: bytes, *, create_only: bool = False) -> bool:
+        self._note = self._note or data
+        return False
+
+    async def read_bytes(self, key: str) -> bytes:
+        assert self._note is not None
+        return self._note
+
+    async def stat(self, key: str) -> ObjectFacts | None: ...
+    async def list(self, prefix: str) -> list[ObjectFacts]:
+        return []
+
+    async def delete(self, key: str) -> None: ...
+    async def delete_prefix(self, prefix: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("first", "aborted"),
+    [
+        (b"another", 1),  # another API began it a moment ago: its upload is gone on with
+        (None, 0),  # our own note, written by a call whose answer was lost: the upload it names must live
+    ],
+)
+async def test_an_upload_that_is_begun_twice_goes_on_with_the_one_that_is_noted(
+    monkeypatch: pytest.MonkeyPatch, first: bytes | None, aborted: int
+) -> None:
+    asked = bucket(monkeypatch)
+    partial = S3Partial(Notes(first), PLACE, "uploads/1.mp4", "video/mp4", 0.1)
+    await partial.write(bytes(part_bytes(1)))
+    assert await partial.keep() == part_bytes(1)
+    await partial.close()
+    assert (asked.count("PUT"), asked.count("DELETE")) == (1, aborted)

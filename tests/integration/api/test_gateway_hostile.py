@@ -2,13 +2,14 @@
 
 import asyncio
 import base64
+import errno
 import hashlib
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 
-from api import claims, open_calls
+from api import claims, open_calls, worker_files
 from tests.integration.api.claiming import Remote, Waiting, claimed, post, step
 from tests.integration.api.running import Api
 from tests.integration.api.workers import refused, register
@@ -108,8 +109,10 @@ async def _shut_out(api: Api, remote: Remote, waiting: Waiting) -> None:
     """Whoever is disabled, or whose key is good no more, may only give back; and then it is heard in nothing else."""
     disabled = await remote.machine.command("PUT", "disable")
     assert disabled.status_code == 200
-    await _only_gives_back(api, remote, waiting, (403, "WORKER_DISABLED"), {"code": "DRAINED"})
+    # As a worker says whose segment was refused; and lies.
+    upset = {"code": "STORAGE_UPLOAD_FAILED", "error_message": "This worker is disabled.", "retry_delay_s": 5}
     lie = {"code": "SOURCE_UNREADABLE", "error_message": "No video.", "retry_after_s": 600}
+    await _only_gives_back(api, remote, waiting, (403, "WORKER_DISABLED"), upset)
     remote = await claimed(api, "second")
     assert (await remote.machine.command("POST", "revoke")).status_code == 200
     await _only_gives_back(api, remote, waiting, (401, "WORKER_KEY_REVOKED"), lie)
@@ -171,6 +174,9 @@ async def test_only_whole_objects_of_a_sane_size_are_stored(api: Api, monkeypatc
         await writer.drain()
         writer.close()
         assert (await remote.tell("progress")).status_code == 200
+        with monkeypatch.context() as disk:
+            disk.setattr(worker_files, "_write", _no_room)
+            assert refused(await remote.put(key, b"x")) == (507, "STORAGE_FULL")
 
         async def nothing_is_left() -> bool:
             return api.files() == before
@@ -180,6 +186,10 @@ async def test_only_whole_objects_of_a_sane_size_are_stored(api: Api, monkeypatc
         # The first one stays, whatever comes after it.
         assert (await remote.put(key, b"y" * 1000)).json() == {"key": key, "created": False}
         assert api.files()[key] == b"x" * 1000
+
+
+def _no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 async def test_one_key_opens_only_so_much_at_a_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,6 +219,16 @@ async def test_one_key_opens_only_so_much_at_a_time(api: Api, monkeypatch: pytes
         assert (await sending).json() == {"key": key, "created": True}
         assert (await remote.put(waiting.folder + "init.mp4", b"x")).status_code == 200
 
+        # What arrives when the step is somebody else's by now is not stored.
+        coming.clear()
+        path = f"/api/worker/output/{waiting.folder}seg_00001.m4s"
+        sending = asyncio.create_task(api.http.put(path, content=slowly(), headers=remote.headers | headers))
+        await asyncio.sleep(0.3)
+        assert (await remote.tell("fail", code="DRAINED")).status_code == 200
+        coming.set()
+        assert refused(await sending) == (409, "CLAIM_EXPIRED")
+        assert waiting.folder + "seg_00001.m4s" not in api.files()
+
 
 async def test_results_and_progress_that_cannot_be_are_not_passed_on(api: Api) -> None:
     async with step(api) as waiting:
@@ -226,6 +246,15 @@ async def test_results_and_progress_that_cannot_be_are_not_passed_on(api: Api) -
             ],
         }
         assert (await remote.tell("progress", progress=boast)).status_code == 200
+
+        async def is_shown() -> bool:
+            rows = await api.rows("SELECT percent, progress FROM job_steps WHERE job_id = :j", j=waiting.span.job_id)
+            told = [(row["percent"], (row["progress"] or {}).get("qualities")) for row in rows]
+            return told == [
+                (100.0, [{"quality": "720p", "segments_total": 4, "segments_completed": 4, "percent": 100.0}])
+            ]
+
+        await eventually(is_shown, within=10)
         assert (await remote.tell("progress", progress={"percent": "NaN"})).status_code in (200, 422)
         assert refused(await remote.tell("progress", progress={"qualities": ["x" * 70_000]})) == (
             413,
@@ -233,8 +262,3 @@ async def test_results_and_progress_that_cannot_be_are_not_passed_on(api: Api) -
         )
         assert (await remote.tell("complete", result={"segments": 4, "prefix": "videos/another/"})).status_code == 200
         assert (await waiting.handle.result()).segments == 4
-        [row] = await api.rows(
-            "SELECT percent, progress FROM job_steps WHERE job_id = :job", job=waiting.span.job_id
-        ) or [{"percent": 0, "progress": {}}]
-        assert row["percent"] <= 100
-        assert all(q["segments_completed"] <= 4 for q in row["progress"].get("qualities", ()))

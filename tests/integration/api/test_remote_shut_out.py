@@ -1,4 +1,4 @@
-"""A worker that reaches only the API is shut out in the middle of a step: that is somebody else's, at no attempt."""
+"""A worker that reaches only the API is stopped in the middle of a step: by who shuts it out, or cancels its job."""
 
 import asyncio
 from contextlib import nullcontext
@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.client import WorkflowFailureError
 
+from contracts.gateway import PROGRESS_EVERY_S
 from media.tools import find_tools
 from tests.integration.api.claiming import Remote, claimed, step
 from tests.integration.api.remote_worker import working
@@ -16,20 +18,47 @@ from tests.support.eventually import eventually
 from workers import remote
 
 
-@pytest.mark.parametrize(("method", "deed"), [("PUT", "disable"), ("POST", "revoke")])
-async def test_the_step_of_a_remote_worker_that_is_shut_out_moves_at_no_cost(
-    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, deed: str
-) -> None:
-    begun, tools = asyncio.Event(), await find_tools()
+def _endless(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Let a step go on until it is stopped; tells that it has begun, and that it was stopped."""
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def transcode_span(request: Any) -> None:
         begun.set()
         try:
             await asyncio.sleep(600)
         finally:
+            stopped.set()
             await asyncio.sleep(0.5)  # its encoder dies, and what that left goes
 
     monkeypatch.setattr(remote, "encoding_steps", lambda *_: [transcode_span])
+    return begun, stopped
+
+
+async def test_a_cancelled_job_stops_its_step_on_a_remote_worker(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, stopped = _endless(monkeypatch)
+    tools, machine = await find_tools(), await register(api, "far")
+    assert PROGRESS_EVERY_S <= 4, "a cancel is heard within five seconds, on a machine that has time"
+    async with step(api) as waiting, working(api, machine, tmp_path / "far", tools):
+        await asyncio.wait_for(begun.wait(), 30)
+        await waiting.handle.cancel()
+        await asyncio.wait_for(stopped.wait(), 20)  # long before its claim runs out
+        with pytest.raises(WorkflowFailureError):
+            await waiting.handle.result()
+
+        async def is_told() -> bool:
+            return await waiting.attempts() == [("partial", 0, 1, None)]
+
+        await eventually(is_told, within=10)
+
+
+@pytest.mark.parametrize(("method", "deed"), [("PUT", "disable"), ("POST", "revoke")])
+async def test_the_step_of_a_remote_worker_that_is_shut_out_moves_at_no_cost(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, deed: str
+) -> None:
+    begun, _ = _endless(monkeypatch)
+    tools = await find_tools()
     machine = await register(api, "far")
     taken: list[Remote] = []
     # A key that is good for nothing ends the worker; one that is disabled waits to be let in again.

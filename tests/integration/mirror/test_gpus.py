@@ -8,16 +8,16 @@ from contracts.end_steps import Finalize
 from contracts.ids import JobId
 from contracts.media import IdleGpu, Span, TranscodePlan
 from contracts.queues import Pool
-from contracts.states import Codec, StepName, StepOutcome, WorkerStatus, WorkerType
+from contracts.states import Codec, StepName, StepOutcome, Tier, WorkerStatus, WorkerType
 from contracts.steps import QualityProgress, StepProgress
 from mirror import writes
-from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus, others_serve
+from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus, jobs_beside, others_serve
 from mirror.recorder import StepClaim, WorkerIdentity
 from mirror.registry import NewKey, NewWorker, admit
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, WorkerRegistration
 from mirror.writes_steps import StepEnd, StepNews, WorkerLoad, record_step
-from tests.integration.mirror.story import PLAN, claim, event_names, everything_in, job_row, planned, row, tell
+from tests.integration.mirror.story import PLAN, claim, event_names, everything_in, job_row, planned, row, tell, upload
 from workers.idle_gpus import IdleGpus
 
 GPU = WorkerIdentity("gpu-1", "gpu", slots={"vlog-gpu": 2})
@@ -256,3 +256,19 @@ async def test_a_workers_own_words_hold_up_nobody_else(database: Database) -> No
         seen = await capacity(s, heard_within_s=60)
     assert seen.each == (MOST_SLOTS, *[1] * 6)
     assert seen.builds == {"8.1-abc": 2, "7.1-0": 1, "7.1-1": 1}
+
+
+async def test_a_job_shares_the_slots_with_those_that_do_not_let_it_pass(database: Database) -> None:
+    tiers = (Tier.VIRAL, Tier.FREE, Tier.FREE, Tier.BULK, Tier.BULK)
+    made = [await upload(database, tier=tier) for tier in tiers]
+    async with database.write() as s:
+        await s.execute(text("UPDATE transcoding_jobs SET paused_at = now() WHERE id = :id"), {"id": made[-1].job_id})
+
+    async def beside(job_id: JobId) -> int:
+        async with database.read() as s:
+            return await jobs_beside(s, job_id)
+
+    assert [await beside(each.job_id) for each in made] == [1, 3, 3, 4, 4]
+    async with database.write() as s:
+        await s.execute(text("UPDATE transcoding_jobs SET completed_at = now() WHERE tier = 'free'"))
+    assert [await beside(made[0].job_id), await beside(made[3].job_id), await beside(NOBODY)] == [1, 2, 2]

@@ -143,6 +143,15 @@ async def test_a_server_that_says_no_or_nothing_is_unavailable_soon(
     assert time.monotonic() - began < 30
 
 
+async def test_machines_that_come_and_go_leave_no_trace_of_their_checks(
+    bucket: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for host in ("api-7d9f-a", "api-7d9f-b"):
+        monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+        await bucket.check()
+    assert len(await bucket.list("scratch")) == 1
+
+
 def elsewhere(bucket: S3Store, folder: Path) -> S3Store:
     """The same bucket, as a process of another machine sees it."""
     return S3Store(bucket.place, folder, patience_s=5)

@@ -46,11 +46,13 @@ def test_a_missing_section_goes_to_the_end() -> None:
 
 def test_the_summary_collects_verdicts_and_names_what_was_not_run() -> None:
     lines = verdict_lines([Verdict("CPU a/b ≤ 1.12", "1.05", True), Verdict("wall a/c ≤ 0.8", "0.9", False)])
-    page = replaced(PAGE, "one", f"text\n\n{lines}")
-    assert summary(page, ["one", "one-more"]).splitlines()[2:] == [
+    page = replaced(replaced(PAGE, "one", f"text\n\n{lines}"), "later", f"## Later\n\n{NOT_RUN}")
+    assert summary(page, ["one", "one-more", "later", "none"]).splitlines()[2:] == [
         "- `one` met: CPU a/b ≤ 1.12; measured 1.05",
         "- `one` **not met**: wall a/c ≤ 0.8; measured 0.9",
-        "- `one-more` not run yet",
+        "- `one-more` counts, and has no target",
+        "- `later` not run yet",
+        "- `none` not run yet",
     ]
 
 

@@ -110,7 +110,7 @@ async def test_what_a_cpu_began_stays_there_when_its_turn_comes_unless_it_starts
 ) -> None:
     """A codec beside H.264 is routed after the others, by a plan that no longer says what an earlier job began."""
 
-    async def capacity() -> Capacity:
+    async def capacity(job_id: JobId) -> Capacity:
         return Capacity(workers=1, slots=1)
 
     async def gpus(but: JobId) -> tuple[IdleGpu, ...]:

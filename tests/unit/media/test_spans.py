@@ -49,6 +49,19 @@ def test_a_long_video_fills_every_slot_and_ends_evenly() -> None:
         assert len(spans) % slots == 0
 
 
+def test_what_many_videos_share_is_not_cut_for_all_of_it() -> None:
+    """On a busy service nobody is idle: pieces of two segments, each decoded for itself, would only be more work."""
+    alone = Capacity(workers=150, slots=300)
+    busy = alone.model_copy(update={"jobs": 100})
+    lists = {}
+    for capacity in (alone, busy):
+        spans = choose_spans(grid(240), capacity, 120)
+        lists[capacity.jobs] = len(spans), len(choose_lists(RUNGS, spans, grid(240), capacity, share=True))
+    assert lists == {1: (20, 4), 100: (3, 2)}
+    assert choose_window(busy) == choose_window(alone), "the others will end"
+    assert busy.model_copy(update={"jobs": 1000}).share == 1
+
+
 def test_the_lowest_rung_of_a_long_video_runs_ahead() -> None:
     spans = choose_spans(grid(600), Capacity(), 120)
     assert choose_lists(RUNGS, spans, grid(600), Capacity(), share=True) == (("360p",), ("1080p", "720p", "480p"))
