@@ -33,6 +33,7 @@ from api.claims import Held, folders_of, source_of
 from api.errors import ApiError
 from api.step_failures import as_error, as_failure, drained
 from api.unheard import Unheard
+from contracts.errors import WorkerFull
 from contracts.gateway import REMOTE_STEPS
 from contracts.message import Message
 from contracts.queues import TaskQueue
@@ -48,6 +49,9 @@ ENDING_S = 1.5  # less than the server gives its open requests when it stops
 ALIVE_S = 5.0  # a claim that was alive so long ago is taken to be
 MOST_ALIVE = 10_000
 GIVE_BACK_TRIES = 5
+# While the code is rolled out; nothing failed, so it costs no attempt, and who took it would take it again at once.
+NOT_UNDERSTOOD = "The step is of another version than this API: another API or a local worker takes it."
+NOT_UNDERSTOOD_S = 15.0
 
 # A poll that found nothing in time, as an older server or a proxy may say it.
 _NOTHING = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
@@ -193,12 +197,15 @@ class Gateway:
 
     async def _read(self, queue: TaskQueue, task: PollActivityTaskQueueResponse) -> Taken | None:
         """Read what is asked; what only newer code understands goes back to the queue, for who does."""
-        known = REMOTE_STEPS.get(task.activity_type.name)
-        if known is None:
-            log.error("step_unknown", step=task.activity_type.name)
-            await self._fail(task.task_token, as_failure("INTERNAL_TRANSIENT", "The step is not known here."))
+        try:
+            known = REMOTE_STEPS[task.activity_type.name]
+            [request] = await self._temporal.data_converter.decode(task.input.payloads, [known.request])
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            log.error("step_not_understood", step=task.activity_type.name, error=type(error).__name__)
+            later = as_failure(WorkerFull.code, NOT_UNDERSTOOD, retry_after_s=NOT_UNDERSTOOD_S)
+            with contextlib.suppress(RPCError):  # then its heartbeats run out
+                await self._fail(task.task_token, later.model_copy(update={"attempt": task.attempt}))
             return None
-        [request] = await self._temporal.data_converter.decode(task.input.payloads, [known.request])
         held = Held(
             token=task.task_token,
             activity=task.activity_type.name,

@@ -13,6 +13,7 @@ from typing import Any, cast
 from temporalio.worker import SlotMarkUsedContext, SlotPermit, SlotReleaseContext, SlotReserveContext
 
 from activities.failures import FailureInterceptor
+from contracts.errors import VlogError
 from contracts.gateway import MOST_WAIT_S, REMOTE_POOLS
 from contracts.queues import ENCODERS, Pool, with_probes
 from media.gpu import Gpu
@@ -21,7 +22,7 @@ from runtime.names import SettingsError
 from runtime.settings import Settings
 from storage.cache import Cache
 from storage.http import HttpStore
-from storage.http_calls import Away, Refused, Waits, WorkerCalls, is_open_to_all
+from storage.http_calls import Refused, Waits, WorkerCalls, is_open_to_all
 from storage.local import LocalStore
 from workers.build import encoding_steps, probing_steps
 from workers.describing import about
@@ -163,7 +164,7 @@ class RemoteWorker:
         for ended in await asyncio.gather(*asking, return_exceptions=True):
             if isinstance(ended, Exception):
                 raise ended
-        with contextlib.suppress(Away, Refused, TimeoutError):
+        with contextlib.suppress(VlogError, TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 await self._api.beat("offline")
 
@@ -189,11 +190,11 @@ class RemoteWorker:
             try:
                 claimed = await self._api.claim(pool, MOST_WAIT_S)
                 waits = Waits()
-            except Away as error:
-                log.warning("no work: %s", error.sentence)
-                await waits.once()
             except Refused as error:
                 self.refused(error)
+                await waits.once()
+            except VlogError as error:
+                log.warning("no work: %s", error.sentence)
                 await waits.once()
             finally:
                 if claimed is None:
@@ -247,12 +248,12 @@ class RemoteWorker:
                     await self.quarantine.recall()  # first: whoever is welcome gets work
                 told = True
                 self._welcomed()
-            except Away as error:
-                log.warning("heartbeat not heard: %s", error.sentence)
             except Refused as error:
                 self.refused(error)
                 if error.status == 401:
                     raise KeyRefused(f"{error.sentence} ({error.answer})") from error
+            except VlogError as error:  # whatever a proxy on the way makes of it, the next one may be heard
+                log.warning("heartbeat not heard: %s", error.sentence)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(every_s):
                     await self._beat_now.wait()

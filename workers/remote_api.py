@@ -1,5 +1,7 @@
 """What a remote worker says to the API, and what it is answered."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +12,7 @@ from contracts.gateway import MOST_WAIT_S, SourceLimits
 from contracts.message import Message
 from contracts.queues import Pool
 from contracts.steps import StepFailure, StepProgress
-from storage.http_calls import WorkerCalls
+from storage.http_calls import Away, WorkerCalls
 
 
 class ClaimedStep(Message):
@@ -39,26 +41,39 @@ class Heard:
     pools_aside: frozenset[str]
 
 
+@contextmanager
+def _understanding() -> Iterator[None]:
+    """Take what is no answer of ours, a proxy's page perhaps, for nobody's."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Away("What answered there is no API of ours.") from error
+
+
 @dataclass(frozen=True)
 class RemoteApi:
     calls: WorkerCalls
 
     async def beat(self, status: str, about: dict[str, Any] | None = None) -> Heard:
         """Say that this worker lives, and what is new about it."""
-        answer = (await self._post("heartbeat", {"status": status, **(about or {})})).json()
-        return Heard(float(answer["heartbeat_interval"]), frozenset(answer.get("pools_aside", ())))
+        answer = await self._post("heartbeat", {"status": status, **(about or {})})
+        with _understanding():
+            said = answer.json()
+            return Heard(float(said["heartbeat_interval"]), frozenset(said.get("pools_aside", ())))
 
     async def claim(self, pool: Pool, wait_s: float) -> ClaimedStep | None:
         answer = await self._post(
             "claim", {"pool": pool.value, "wait_s": wait_s}, timeout=httpx.Timeout(20.0, read=MOST_WAIT_S + 15.0)
         )
-        return None if answer.status_code == 204 else ClaimedStep.model_validate_json(answer.content)
+        with _understanding():
+            return None if answer.status_code == 204 else ClaimedStep.model_validate_json(answer.content)
 
     async def progress(self, claim: str, progress: StepProgress | None) -> bool:
         """Hold a claim; True when the step is to be stopped."""
         told = progress.model_dump(mode="json") if progress else None
         answer = await self._post("progress", {"claim": claim, "progress": told}, timeout=httpx.Timeout(5.0))
-        return bool(answer.json()["cancel_requested"])
+        with _understanding():
+            return bool(answer.json()["cancel_requested"])
 
     async def complete(self, claim: str, result: Message) -> None:
         await self._post("complete", {"claim": claim, "result": result.model_dump(mode="json")})

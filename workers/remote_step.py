@@ -111,6 +111,8 @@ class RemoteStepRun:
                 break
             except Refused as error:
                 self._refused(error)
+                if self._is_over():  # nobody waits for what it makes
+                    break
                 continue
             self._heard_at = time.monotonic()
             if stop:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from api import known_keys, unheard
+from api import gateway, known_keys, unheard
+from contracts.gateway import REMOTE_STEPS, RemoteStep
+from contracts.steps import TranscodedSpan, TranscodeSpan
 from mirror import reads_registry
 from tests.integration.api.claiming import WAIT, Remote, Waiting, claimed, post, step
 from tests.integration.api.running import Api, TemporalServer, serving
@@ -57,10 +59,10 @@ async def test_a_claim_that_was_heard_of_stays_whichever_api_heard_it(
     ):
         remote = await claimed(first, says=False)
         assert (await Remote(remote.machine, second, remote.claimed).tell("progress")).status_code == 200
-        gateway = first.app.state.gateway
-        [over] = gateway._unheard._waiting.values()
+        opened = first.app.state.gateway
+        [over] = opened._unheard._waiting.values()
         over._run()  # its time is over, as far as the first one knows
-        await asyncio.gather(*gateway._tasks)
+        await asyncio.gather(*opened._tasks)
         assert (await remote.tell("complete", result={"segments": 4})).status_code == 200
         await waiting.handle.result()
         await _told(waiting, [("completed", 0, 1, None)])
@@ -104,6 +106,27 @@ async def test_a_step_goes_on_while_postgres_is_away_and_who_is_not_known_waits(
         # And when it is back it is asked again, at once.
         await remote.machine.command("POST", "revoke")
         assert refused(await remote.tell("progress")) == (401, "WORKER_KEY_REVOKED")
+
+
+class _OfAnotherVersion(TranscodeSpan):
+    asked_since_then: str
+
+
+async def test_a_step_of_another_version_waits_for_who_understands_it_and_costs_no_attempt(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while one API of two is rolled out."""
+    monkeypatch.setattr(gateway, "NOT_UNDERSTOOD_S", 0.5)
+    async with step(api) as waiting:
+        with monkeypatch.context() as old:
+            old.setitem(REMOTE_STEPS, "transcode_span", RemoteStep(_OfAnotherVersion, TranscodedSpan))
+            assert (await post(api, await register(api, "old"), "claim", **WAIT)).status_code == 204
+            old.delitem(REMOTE_STEPS, "transcode_span")
+            assert (await post(api, await register(api, "older"), "claim", **WAIT)).status_code == 204
+        remote = await claimed(api, "new")
+        assert (remote.claimed["generation"], remote.claimed["attempt"]) == (2, 1)
+        assert (await remote.tell("complete", result={"segments": 4})).status_code == 200
+        await waiting.handle.result()
 
 
 async def _told(waiting: Waiting, attempts: list[tuple[str, int, int, str | None]]) -> None:
