@@ -60,7 +60,8 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     """Lock a video and say what of its folder must stay; None when that cannot be said now.
 
     All of it stays while a job is unfinished, and for the grace after one has ended: people may still be playing
-    what it replaced. The newest job's output stays for good, since a retry inherits it.
+    what it replaced. The newest job's output stays for good, since a retry inherits it; unless it was cancelled, which
+    promises to remove what it made, and storage or Postgres may have been away just then.
     """
     video = (await s.execute(select(Video).where(Video.id == video_id).with_for_update())).scalar_one_or_none()
     if video is None or video.purged_at is not None:
@@ -75,7 +76,8 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
     newest = max(int(job.output.removeprefix("r")) for job in jobs)
-    return NeededOutputs(video_id, video.slug, frozenset(rows), frozenset({jobs[-1].output}), newest)
+    inherited = frozenset({jobs[-1].output}) if jobs[-1].cancelled_at is None else frozenset[str]()
+    return NeededOutputs(video_id, video.slug, frozenset(rows), inherited, newest)
 
 
 async def to_purge(s: AnySession, *, retention_s: float, limit: int) -> list[int]:

@@ -105,6 +105,20 @@ async def test_what_a_retry_would_inherit_stays(database: Database, store: Local
     assert await removed(database, store) == 0
 
 
+async def test_what_a_cancel_could_not_remove_goes_after_the_grace(database: Database, store: LocalStore) -> None:
+    """Postgres, or storage, was away for longer than the cancelled job tried: what is published stays all the same."""
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    ended = "INSERT INTO transcoding_jobs (video_id, output, cancelled_at) VALUES (:id, :output, now() - interval '{}')"
+    await change(database, ended.format("30 minutes"), id=video.video_id, output="r2")
+    published = "videos/film/r1/360p/seg_00000.m4s"
+    await put(store, published, "videos/film/r1/720p/seg_00000.m4s", "videos/film/r2/360p/seg_00000.m4s")
+    assert await removed(database, store) == 0
+    await change(database, "UPDATE transcoding_jobs SET cancelled_at = now() - interval '2 hours' WHERE output = 'r2'")
+    assert await removed(database, store) == 2
+    assert names(store) == [published]
+
+
 async def test_an_output_newer_than_every_job_stays(database: Database, store: LocalStore) -> None:
     """Postgres was restored, or a rebuild has only come to the first of two jobs: the second one's stream is served."""
     video = await upload(database, "film")
