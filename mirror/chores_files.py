@@ -10,6 +10,7 @@ from datetime import timedelta
 from sqlalchemy import delete, func, or_, select, update
 
 from contracts.layout import source_video
+from contracts.states import VideoStatus
 from mirror.chores_workers import seconds
 from mirror.counting import count_before_purge
 from mirror.events import Event, add_event
@@ -75,6 +76,8 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     rows: list[str] = []
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
+    if not rows and video.status is VideoStatus.READY:
+        return None  # rows were lost: something is served, and nobody can say what
     newest = max(int(job.output.removeprefix("r")) for job in jobs)
     inherited = frozenset({jobs[-1].output}) if jobs[-1].cancelled_at is None else frozenset[str]()
     return NeededOutputs(video_id, video.slug, frozenset(rows), inherited, newest)

@@ -128,6 +128,25 @@ async def test_an_output_newer_than_every_job_stays(database: Database, store: L
     assert len(names(store)) == 3
 
 
+async def test_of_a_ready_video_whose_renditions_have_lost_their_rows_nothing_is_removed(
+    database: Database, store: LocalStore
+) -> None:
+    """A retranscode failed since: the stream that is served is neither its output nor named by any row."""
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    await change(database, "DELETE FROM video_qualities")
+    failed = """
+        INSERT INTO transcoding_jobs (video_id, output, last_error, attempt_number, last_checkpoint)
+        VALUES (:id, 'r2', 'x', 3, now() - interval '1 day')
+    """
+    await change(database, failed, id=video.video_id)
+    await put(store, "videos/film/r1/360p/seg_00000.m4s")
+    await change(database, "UPDATE videos SET status = 'ready'")
+    assert await removed(database, store) == 0
+    await change(database, "UPDATE videos SET status = 'failed'")
+    assert await removed(database, store) == 1
+
+
 async def test_a_rendition_that_was_started_anew_leaves_its_first_folder(database: Database, store: LocalStore) -> None:
     video = await upload(database, "film")
     await completed(database, video, ago_s=DAY)
