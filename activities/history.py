@@ -20,8 +20,8 @@ from activities.chores.ending import ending_of
 from activities.chores.knowing import KnownWorkflow, PendingStep
 from contracts.end_steps import FailJob, Finalize, Publish
 from contracts.media import SourceFacts, TranscodePlan
-from contracts.states import StepOutcome
-from contracts.steps import StepFailure, StepProgress, StepRequest, TranscodeRequest
+from contracts.states import StepOutcome, Tier
+from contracts.steps import SetPriority, StepFailure, StepProgress, StepRequest, TranscodeRequest
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim
 from mirror.rebuilding import JobStory, ToldStep
 from mirror.step_events import LATER_CODES
@@ -66,6 +66,7 @@ class HistoryReader:
         first = runs[0][0]
         began = first.workflow_execution_started_event_attributes
         [request] = await self._client.data_converter.decode(began.input.payloads, [TranscodeRequest])
+        tier, paused_at = await self._commanded(runs[-1])
         for child in dict.fromkeys(name for events in runs for name in _children(events)):
             runs += await self._runs(child)
         seen = [one for events in runs for one in _activities(events)]
@@ -92,6 +93,8 @@ class HistoryReader:
             workflow_id=workflow_id,
             title=summary or "",
             started_at=_time(first.event_time),
+            tier=tier,
+            paused_at=paused_at,
             steps=tuple(steps),
             published=published,
             ending=ending,
@@ -114,6 +117,25 @@ class HistoryReader:
             runs.insert(0, events)
             run_id = events[0].workflow_execution_started_event_attributes.continued_execution_run_id
         return runs
+
+    async def _commanded(self, events: list[HistoryEvent]) -> tuple[Tier, datetime | None]:
+        """Tell what people have said to the run that is the last: how it waits, and since when it is paused."""
+        began = events[0].workflow_execution_started_event_attributes
+        [request] = await self._client.data_converter.decode(began.input.payloads, [TranscodeRequest])
+        tier, paused_at = request.tier, _time(events[0].event_time) if request.paused else None
+        for event in events:
+            if event.event_type != EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+                continue
+            said = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+            match said.name:
+                case "pause":
+                    paused_at = paused_at or _time(event.event_time)
+                case "resume":
+                    paused_at = None
+                case "set_priority":
+                    [wish] = await self._client.data_converter.decode(said.args.payloads, [SetPriority])
+                    tier = wish.tier
+        return tier, paused_at
 
     async def _told(self, seen: _Seen, pending: PendingStep | None) -> tuple[StepRequest, ToldStep] | None:
         """Tell of the last attempt of one activity; None when nobody has begun it, or it is no step of ours."""

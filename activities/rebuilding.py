@@ -1,6 +1,7 @@
 """The mirror of one job, written anew from what Temporal and storage know."""
 
 import re
+from dataclasses import replace
 
 from temporalio.client import Client
 
@@ -9,7 +10,7 @@ from activities.history import HistoryReader
 from contracts.end_steps import Publish
 from contracts.layout import PLAYLIST
 from mirror.locking import lock_job
-from mirror.rebuilding import rebuild_job
+from mirror.rebuilding import JobStory, rebuild_job
 from mirror.sessions import Database
 from storage.store import Store
 
@@ -31,14 +32,19 @@ class MirrorRebuild:
             raise ValueError(f"{workflow_id} is not the workflow of a job.")
         async with self._database.write() as session:
             await lock_job(session, int(match.group(2)))
-            known = await known_workflow(self._temporal, workflow_id)
-            if known is None:
+            story = await self.story(workflow_id)
+            if story is None:
                 return False
-            story = await self._reader.story(workflow_id, known)
-            if story.published is not None:
-                story = type(story)(**{**vars(story), "published": await self._still_stored(story.published)})
             await rebuild_job(session, story)
         return True
+
+    async def story(self, workflow_id: str) -> JobStory | None:
+        """Tell a job's story, with the renditions that are still stored; None when Temporal does not know it."""
+        known = await known_workflow(self._temporal, workflow_id)
+        if known is None:
+            return None
+        story = await self._reader.story(workflow_id, known)
+        return replace(story, published=await self._still_stored(story.published)) if story.published else story
 
     async def workflow_of(self, job_id: int) -> str | None:
         """Find the workflow of a job whose row is gone: its id ends with the job's number."""

@@ -10,6 +10,7 @@ from datetime import timedelta
 from sqlalchemy import delete, func, or_, select, update
 
 from contracts.layout import source_video
+from contracts.states import VideoStatus
 from mirror.chores_workers import seconds
 from mirror.counting import count_before_purge
 from mirror.events import Event, add_event
@@ -60,7 +61,8 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     """Lock a video and say what of its folder must stay; None when that cannot be said now.
 
     All of it stays while a job is unfinished, and for the grace after one has ended: people may still be playing
-    what it replaced. The newest job's output stays for good, since a retry inherits it.
+    what it replaced. The newest job's output stays for good, since a retry inherits it; unless it was cancelled, which
+    promises to remove what it made, and storage or Postgres may have been away just then.
     """
     video = (await s.execute(select(Video).where(Video.id == video_id).with_for_update())).scalar_one_or_none()
     if video is None or video.purged_at is not None:
@@ -74,8 +76,11 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
     rows: list[str] = []
     for table in (VideoQuality, AudioRenditionRow, SubtitleRenditionRow):
         rows += (await s.execute(select(table.prefix).where(table.video_id == video_id))).scalars()
+    if not rows and video.status is VideoStatus.READY:
+        return None  # rows were lost: something is served, and nobody can say what
     newest = max(int(job.output.removeprefix("r")) for job in jobs)
-    return NeededOutputs(video_id, video.slug, frozenset(rows), frozenset({jobs[-1].output}), newest)
+    inherited = frozenset({jobs[-1].output}) if jobs[-1].cancelled_at is None else frozenset[str]()
+    return NeededOutputs(video_id, video.slug, frozenset(rows), inherited, newest)
 
 
 async def to_purge(s: AnySession, *, retention_s: float, limit: int) -> list[int]:

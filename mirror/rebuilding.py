@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from contracts.end_steps import FailJob, Finalize, Publish
 from contracts.media import SourceFacts, TranscodePlan
-from contracts.states import AFTER_THE_END, JobKind, QualityStatus, StepName, StepOutcome, VideoStatus
+from contracts.states import AFTER_THE_END, JobKind, QualityStatus, StepName, StepOutcome, Tier, VideoStatus
 from contracts.steps import StepProgress, TranscodeRequest
 from mirror.claims import StepClaim, WorkerIdentity
 from mirror.hooks import TOLD_BEFORE
@@ -17,6 +17,7 @@ from mirror.locking import database_now, lock_job
 from mirror.numbers import highest_given, leave_alone, pass_over_jobs, pass_over_videos
 from mirror.sessions import AnySession, WriteSession
 from mirror.tables import Job, JobStep, QualityProgressRow, Video, VideoQuality, Worker, unfinished
+from mirror.words import Command
 from mirror.writes_end import complete_job, fail_job
 from mirror.writes_media import record_renditions
 from mirror.writes_steps import StepEnd, StepNews, record_news
@@ -44,6 +45,8 @@ class JobStory:
     workflow_id: str
     title: str
     started_at: datetime
+    tier: Tier
+    paused_at: datetime | None = None
     steps: tuple[ToldStep, ...] = ()
     published: Publish | None = None  # with those renditions only that are still stored
     ending: Finalize | FailJob | None = None
@@ -144,6 +147,11 @@ async def _fresh_job(s: WriteSession, story: JobStory) -> Job:
     s.expire_all()
     job = await lock_job(s, request.job_id)
     assert job is not None
+    if story.ending is None:  # what people want counts for more than what Temporal has heard of it
+        if Command.PRIORITY not in job.untold:
+            job.tier = story.tier
+        if Command.PAUSE not in job.untold:
+            job.paused_at = story.paused_at and (job.paused_at or story.paused_at)
     return job
 
 

@@ -33,7 +33,7 @@ def chores(client: Client, settings: Settings, database: Database, store: Store)
     retention_s = settings.archive_retention_days * 24 * 3600
     return [
         StartingChore(outbox).start_left_over,
-        DriftChore(database, client, outbox).mend_drift,
+        DriftChore(database, client, outbox, store).mend_drift,
         ClaimsChore(database, client).release_expired_claims,
         WorkersChore(database, silent_s=settings.worker_offline_threshold_minutes * 60).mark_silent_workers,
         DeliveriesChore(database, DeliveryOutbox(database, DeliveryStarter(client))).carry_deliveries,

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from temporalio.client import Client
 
@@ -72,9 +73,11 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         slots={pool.queue: room for pool, room in slots.items() if pool in ENCODERS},
     )
     database = Database(joined.database_url, pool_size=POOL_CONNECTIONS)
-    await database.wait_for_schema(timeout_s=120)
-    client = await _connected(joined, identity.worker_name)
-    await ensure_search_attributes(client)
+    client = await _unless(stopping, _neighbours(database, joined, identity.worker_name))
+    if client is None:
+        log.info("stopped before there was anybody to work for")
+        await database.close()
+        return
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
     store = open_store(joined.storage_url, settings)
@@ -126,6 +129,25 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
             async with asyncio.timeout(3), database.write() as session:
                 await writes.worker_gone(session, identity.worker_id)
         await database.close()
+
+
+async def _unless(stopping: asyncio.Event, waiting: Coroutine[Any, Any, Client]) -> Client | None:
+    """Wait, unless a signal comes first: what would wait for ever could only be killed."""
+    work, stop = asyncio.create_task(waiting), asyncio.create_task(stopping.wait())
+    await asyncio.wait([work, stop], return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if work.done():
+        return work.result()
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    return None
+
+
+async def _neighbours(database: Database, joined: Joined, name: str) -> Client:
+    await database.wait_for_schema(timeout_s=120)
+    client = await _connected(joined, name)
+    await ensure_search_attributes(client)
+    return client
 
 
 async def _connected(joined: Joined, name: str) -> Client:

@@ -3,24 +3,30 @@
 from temporalio import activity
 from temporalio.client import Client
 
-from activities.chores.ending import ending_of
 from activities.chores.knowing import known_workflow
-from contracts.end_steps import Finalize
+from activities.ending import EndingSteps
+from activities.history import HistoryReader, step_types
+from activities.publishing import PublishSteps
+from activities.rebuilding import MirrorRebuild
+from contracts.end_steps import FailJob
 from contracts.housekeeping import ChoreDone, KeepHouse
-from contracts.ids import JobId, VideoId
 from mirror import writes
 from mirror.chores_drift import DoubtfulJob, doubtful_jobs, put_back, tell_stuck
 from mirror.outbox import Outbox
 from mirror.sessions import Database
+from storage.store import Store
 
 AT_ONCE = 100
 # Temporal repeats what goes wrong in a workflow's own code for ever, ever more seldom: by then for minutes.
 STUCK_FROM_ATTEMPT = 8
+# Of a closed workflow's history only how it ended is of interest.
+ENDS = step_types((PublishSteps.publish, EndingSteps.finalize, EndingSteps.fail_job))
 
 
 class DriftChore:
-    def __init__(self, database: Database, temporal: Client, outbox: Outbox) -> None:
+    def __init__(self, database: Database, temporal: Client, outbox: Outbox, store: Store) -> None:
         self._database, self._temporal, self._outbox = database, temporal, outbox
+        self._stories = MirrorRebuild(database, temporal, store, HistoryReader(temporal, ENDS))
 
     @activity.defn
     async def mend_drift(self, request: KeepHouse) -> ChoreDone:
@@ -50,9 +56,18 @@ class DriftChore:
         return ChoreDone(count=mended + forgotten)
 
     async def _end(self, job: DoubtfulJob) -> bool:
-        """Write how the workflow ended, in its own words where it left any."""
-        end = await ending_of(self._temporal, job.workflow_id, JobId(job.job_id), VideoId(job.video_id))
+        """Write how the workflow ended, in its own words where it left any, and what it has put in place.
+
+        The rows of its renditions may be lost with its end, as after a restore: files that no row names would be
+        removed one day, though they are served.
+        """
+        story = await self._stories.story(job.workflow_id)
+        if story is None or story.ending is None:
+            return False  # forgotten in this moment: the next run puts it back
+        end, published = story.ending, story.published
         async with self._database.write() as session:
-            if isinstance(end, Finalize):
-                return await writes.complete_job(session, end)
-            return await writes.fail_job(session, end)
+            if isinstance(end, FailJob):
+                return await writes.fail_job(session, end)
+            if published is not None:
+                await writes.record_renditions(session, end.job_id, end.video_id, published.renditions, published.keep)
+            return await writes.complete_job(session, end)

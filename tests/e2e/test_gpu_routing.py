@@ -219,6 +219,9 @@ async def test_what_a_gpu_fails_in_the_middle_the_cpu_makes_as_a_whole(
         "SELECT error_code, progress FROM job_steps WHERE job_id = $1 AND queue = 'vlog-gpu'", created["job_id"]
     )
     assert gpus["error_code"] == "GPU_FAILED"
+    # Nothing is lost by it, so nobody is told of a failure.
+    said = "SELECT DISTINCT event FROM job_events WHERE job_id = $1 AND event IN ('step.failed', 'step.retrying')"
+    assert [row["event"] for row in await service.query(said, created["job_id"])] == ["step.retrying"]
     assert json.loads(gpus["progress"])["qualities"][0]["segments_completed"] >= 1
     [row] = await service.query(
         "SELECT status, progress_percent FROM quality_progress WHERE job_id = $1 AND quality = $2",

@@ -10,13 +10,16 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.worker import Worker
 
 from api import telling
-from contracts.ids import JobId
+from contracts.ids import JobId, workflow_id
 from contracts.queues import TaskQueue
+from contracts.starting import Start
 from mirror import reads, reads_commands, writes_commands
+from mirror.outbox import Outbox
 from runtime.joining import Joined
 from runtime.temporal import connect
 from tests.integration.api.running import Api, serving
 from tests.integration.commands.story import events, in_state, job_row, upload
+from tests.integration.mirror.story import upload as recorded
 from tests.support.eventually import eventually
 from workflows import starting
 from workflows.encode_list import TranscodeList
@@ -111,6 +114,26 @@ async def test_a_cancel_while_the_job_is_being_started_reaches_the_workflow(api:
         return described.status is WorkflowExecutionStatus.CANCELED
 
     await eventually(is_over, within=60)
+
+
+async def test_a_cancel_that_temporal_had_nobody_to_tell_reaches_a_start_that_comes_later(api: Api) -> None:
+    """The request that made the job was slow to start it: the cancel was told, and noted as heard, before."""
+    video = await recorded(api.database)
+    await api.http.post(f"/api/jobs/{video.job_id}/cancel")
+
+    async def is_noted() -> bool:
+        row = await job_row(api, video.job_id)
+        return bool(row["state"] == "cancelled" and row["command_at"] is None)
+
+    await eventually(is_noted, within=60)
+    outbox = Outbox(api.database, starting.TranscodeStarter(api.temporal))
+    assert await outbox.start(video.request, "slow") is Start.STARTED
+    handle = api.temporal.get_workflow_handle(workflow_id(video.video_id, video.job_id))
+
+    async def is_over() -> bool:
+        return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+
+    await eventually(is_over, within=20)
 
 
 async def test_pause_and_resume_may_come_again_and_again(api: Api) -> None:

@@ -17,6 +17,7 @@ from activities.chores.starting import StartingChore
 from activities.failures import FailureInterceptor
 from contracts.housekeeping import KeepHouse
 from contracts.ids import workflow_id
+from contracts.layout import PLAYLIST
 from contracts.queues import TaskQueue
 from contracts.states import StepName, StepOutcome
 from contracts.steps import TranscodeRequest
@@ -24,7 +25,8 @@ from mirror.chores_drift import DoubtfulJob
 from mirror.outbox import Outbox
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo
-from tests.integration.mirror.story import claim, event_names, job_row, planned, tell, upload
+from storage.local import LocalStore
+from tests.integration.mirror.story import claim, event_names, job_row, planned, rows_of, tell, upload
 from tests.replay.fake_steps import FakeSteps
 from tests.support.eventually import eventually
 from workflows.encode_list import TranscodeList
@@ -43,8 +45,8 @@ async def outbox(database: Database, client: Client) -> Outbox:
 
 
 @pytest.fixture
-def drift(database: Database, client: Client, outbox: Outbox) -> DriftChore:
-    return DriftChore(database, client, outbox)
+def drift(database: Database, client: Client, outbox: Outbox, store: LocalStore) -> DriftChore:
+    return DriftChore(database, client, outbox, store)
 
 
 async def change(database: Database, sql: str, **given: Any) -> None:
@@ -121,17 +123,22 @@ async def test_a_held_job_is_not_even_asked_about(
 
 
 async def test_a_completed_workflow_completes_its_row(
-    database: Database, client: Client, drift: DriftChore, outbox: Outbox
+    database: Database, client: Client, drift: DriftChore, outbox: Outbox, store: LocalStore
 ) -> None:
     """The fake steps write nothing to the mirror, as if Postgres had been restored from an older copy."""
     video = await planned(database)
-    async with serving(client, "success"):
+    async with serving(client, "success") as steps:
         await started(database, outbox, video)
         await client.get_workflow_handle(name_of(video)).result()
+    stored, _gone = steps.published[0].renditions.video
+    await store.put_bytes(stored.prefix + PLAYLIST, b"#EXTM3U")
     assert (await job_row(database, video))["state"] == "unclaimed"
     assert await mended(drift) == 1
     job = await job_row(database, video)
     assert (job["state"], job["video_status"], job["progress_percent"]) == ("completed", "ready", 100)
+    # Without a row the folder would be nobody's, and be removed after the next retranscode that fails.
+    named = await rows_of(database, "SELECT quality, prefix, job_id FROM video_qualities")
+    assert named == [{"quality": stored.quality, "prefix": stored.prefix, "job_id": video.job_id}]
 
 
 async def test_a_failed_workflow_fails_its_row_with_its_own_words(

@@ -105,6 +105,20 @@ async def test_what_a_retry_would_inherit_stays(database: Database, store: Local
     assert await removed(database, store) == 0
 
 
+async def test_what_a_cancel_could_not_remove_goes_after_the_grace(database: Database, store: LocalStore) -> None:
+    """Postgres, or storage, was away for longer than the cancelled job tried: what is published stays all the same."""
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    ended = "INSERT INTO transcoding_jobs (video_id, output, cancelled_at) VALUES (:id, :output, now() - interval '{}')"
+    await change(database, ended.format("30 minutes"), id=video.video_id, output="r2")
+    published = "videos/film/r1/360p/seg_00000.m4s"
+    await put(store, published, "videos/film/r1/720p/seg_00000.m4s", "videos/film/r2/360p/seg_00000.m4s")
+    assert await removed(database, store) == 0
+    await change(database, "UPDATE transcoding_jobs SET cancelled_at = now() - interval '2 hours' WHERE output = 'r2'")
+    assert await removed(database, store) == 2
+    assert names(store) == [published]
+
+
 async def test_an_output_newer_than_every_job_stays(database: Database, store: LocalStore) -> None:
     """Postgres was restored, or a rebuild has only come to the first of two jobs: the second one's stream is served."""
     video = await upload(database, "film")
@@ -112,6 +126,25 @@ async def test_an_output_newer_than_every_job_stays(database: Database, store: L
     await put(store, "videos/film/r1/360p/seg_00000.m4s", "videos/film/r2/360p/seg_00000.m4s", "videos/film/rest/a/b")
     assert await removed(database, store) == 0
     assert len(names(store)) == 3
+
+
+async def test_of_a_ready_video_whose_renditions_have_lost_their_rows_nothing_is_removed(
+    database: Database, store: LocalStore
+) -> None:
+    """A retranscode failed since: the stream that is served is neither its output nor named by any row."""
+    video = await upload(database, "film")
+    await completed(database, video, ago_s=DAY)
+    await change(database, "DELETE FROM video_qualities")
+    failed = """
+        INSERT INTO transcoding_jobs (video_id, output, last_error, attempt_number, last_checkpoint)
+        VALUES (:id, 'r2', 'x', 3, now() - interval '1 day')
+    """
+    await change(database, failed, id=video.video_id)
+    await put(store, "videos/film/r1/360p/seg_00000.m4s")
+    await change(database, "UPDATE videos SET status = 'ready'")
+    assert await removed(database, store) == 0
+    await change(database, "UPDATE videos SET status = 'failed'")
+    assert await removed(database, store) == 1
 
 
 async def test_a_rendition_that_was_started_anew_leaves_its_first_folder(database: Database, store: LocalStore) -> None:

@@ -27,8 +27,17 @@ from contracts.housekeeping import KeepHouse
 from contracts.layout import PLAYLIST
 from contracts.media import FrameRate, SourceFacts, VideoRendition
 from contracts.queues import TaskQueue
-from contracts.states import Codec
-from contracts.steps import Probe, QualityProgress, StepProgress, StepRequest, TranscodedSpan, TranscodeSpan
+from contracts.states import Codec, Tier
+from contracts.steps import (
+    PauseJob,
+    Probe,
+    QualityProgress,
+    SetPriority,
+    StepProgress,
+    StepRequest,
+    TranscodedSpan,
+    TranscodeSpan,
+)
 from mirror.outbox import Outbox
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database
@@ -318,6 +327,33 @@ async def test_a_running_job_comes_back_and_goes_on_to_its_end(
     assert last["videos"][0]["status"] == "ready"
     assert {row["outcome"] for row in last["job_steps"]} == {"completed"}
     assert len(last["video_qualities"]) == 2
+
+
+async def test_a_paused_job_comes_back_paused_and_what_people_want_counts_for_more(
+    database: Database, client: Client, outbox: Outbox, rebuilding: MirrorRebuild
+) -> None:
+    """Else nobody could resume it: a job that is not paused stays as it is."""
+    video = await upload(database)
+
+    async def rebuilt() -> tuple[bool, str]:
+        assert await rebuilding.rebuild(name_of(video))
+        [job] = await rows_of(database, "SELECT paused_at, tier FROM transcoding_jobs")
+        return job["paused_at"] is not None, job["tier"]
+
+    async with Worker(client, task_queue=TaskQueue.ORCHESTRATE, workflows=[TranscodeVideo, TranscodeList]):
+        await outbox.start(video.request, "My holiday")
+        handle = client.get_workflow_handle_for(TranscodeVideo.run, name_of(video))
+        await handle.execute_update(TranscodeVideo.pause, PauseJob())
+        await handle.execute_update(TranscodeVideo.set_priority, SetPriority(tier=Tier.VIRAL))
+        assert await rebuilt() == (True, "viral")
+        await change(database, "DELETE FROM videos")
+        assert await rebuilt() == (True, "viral")
+        await change(database, "UPDATE transcoding_jobs SET paused_at = NULL, tier = 'hobby'")
+        await change(database, """UPDATE transcoding_jobs SET untold = '["pause", "priority"]'""")
+        assert await rebuilt() == (False, "hobby")
+        await change(database, "UPDATE transcoding_jobs SET untold = '[]', paused_at = now()")
+        await handle.execute_update(TranscodeVideo.resume)
+        assert await rebuilt() == (False, "viral")
 
 
 async def test_renditions_whose_files_are_gone_are_not_named_again(

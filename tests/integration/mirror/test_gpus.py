@@ -1,23 +1,28 @@
 """Which GPUs the mirror calls idle, and what its rows say of a rendition that descends."""
 
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
 
 from contracts.end_steps import Finalize
-from contracts.ids import JobId
+from contracts.ids import JobId, VideoId
 from contracts.media import IdleGpu, Span, TranscodePlan
 from contracts.queues import Pool
 from contracts.states import Codec, StepName, StepOutcome, Tier, WorkerStatus, WorkerType
-from contracts.steps import QualityProgress, StepProgress
+from contracts.steps import MakePlan, QualityProgress, StepProgress
 from mirror import writes
 from mirror.reads_workers import MOST_SLOTS, capacity, idle_gpus, jobs_beside, others_serve
-from mirror.recorder import StepClaim, WorkerIdentity
+from mirror.recorder import StepClaim, StepRecorder, WorkerIdentity
 from mirror.registry import NewKey, NewWorker, admit
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo, WorkerRegistration
 from mirror.writes_steps import StepEnd, StepNews, WorkerLoad, record_step
+from runtime.settings import Settings
+from storage.local import LocalStore
 from tests.integration.mirror.story import PLAN, claim, event_names, everything_in, job_row, planned, row, tell, upload
+from tests.support.media_facts import source, toolbox
+from workers.build import Parts, steps
 from workers.idle_gpus import IdleGpus
 
 GPU = WorkerIdentity("gpu-1", "gpu", slots={"vlog-gpu": 2})
@@ -104,6 +109,19 @@ async def test_a_gpu_that_cannot_begin_now_is_not_idle(database: Database) -> No
         assert await idle(database) == [2]
         await change(database, changed)
         assert await idle(database) == [], changed
+
+
+async def test_a_video_is_planned_for_a_gpu_that_was_heard_of_within_two_heartbeats(
+    database: Database, tmp_path: Path
+) -> None:
+    await register(database)
+    settings = Settings(home=tmp_path, worker_heartbeat_interval=60)
+    parts = Parts(settings, LocalStore(tmp_path), database, toolbox(), StepRecorder(database, GPU), {})
+    [plan] = [step for step in steps(Pool.IO, parts) if step.__name__ == "plan"]
+    for seconds, given in ((100, True), (121, False)):
+        await change(database, f"last_heartbeat = now() - interval '{seconds} seconds'")
+        made = await plan(MakePlan(job_id=NOBODY, video_id=VideoId(1), facts=source()))
+        assert any(rendition.gpu for rendition in made.renditions) is given, seconds
 
 
 async def test_who_comes_over_http_counts_once_it_asks_for_work(database: Database) -> None:
