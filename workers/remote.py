@@ -288,8 +288,8 @@ class RemoteWorker:
         if error.status not in (401, 403) or error.answer in ("CLAIM_NOT_YOURS", "KEY_FORBIDDEN"):
             log.error("the API refused: %s", error.sentence)
             return
-        if not self._shut_out:
-            log.warning("no more work: %s", error.sentence)
+        if self._shut_out in ("", NOT_YET):
+            log.warning("no work: %s", error.sentence)
             self._shut_out = error.sentence
             self._decide()
             if error.status == 401:
