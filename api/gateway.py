@@ -112,13 +112,17 @@ class Gateway:
         with contextlib.suppress(ApiError, RPCError):
             taken = await taking
             if taken is not None:
-                await self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key)
+                await self.give_back(taken)
+
+    async def give_back(self, taken: Taken) -> bool:
+        """Let somebody else have a step that nobody was told of; False when that did not happen."""
+        return await self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key)
 
     def answered(self, taken: Taken, lost: Callable[[], None]) -> None:
         """Expect a word of a step whose answer is on its way; when none comes it goes back, and `lost` hears of it."""
 
         async def give_back() -> None:
-            if await self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key):
+            if await self.give_back(taken):
                 lost()
 
         if not self._stopping.is_set():

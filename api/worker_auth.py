@@ -136,6 +136,11 @@ async def _welcome(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return caller
 
 
+async def insist_on_welcome(request: Request) -> None:
+    """Look again at who has waited for long: a person may have shut it out meanwhile."""
+    await _welcome(await _caller(await _known(request)))
+
+
 ByAnyKey = Annotated[Caller, Depends(_known)]  # also by one that is good no more
 ByKey = Annotated[Caller, Depends(_caller)]
 Welcome = Annotated[Caller, Depends(_welcome)]  # and nobody has disabled it

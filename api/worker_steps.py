@@ -25,7 +25,7 @@ from api.schemas_gateway import (
     StepEnded,
 )
 from api.step_failures import as_failure
-from api.worker_auth import ByAnyKey, ByKey, Caller, Welcome, signs_of
+from api.worker_auth import ByAnyKey, ByKey, Caller, Welcome, insist_on_welcome, signs_of
 from contracts.errors import Drained, FailureKind
 from contracts.gateway import CANCELLED, PROGRESS_EVERY_S, SourceLimits
 from contracts.media import SourceFacts
@@ -87,6 +87,11 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
         taken = await gateway.claim(queue, caller.name, asked.wait_s, hung_up)
     if taken is None:
         return Response(status_code=204)
+    try:
+        await insist_on_welcome(request)  # it may have waited for longer than a heartbeat
+    except Exception:
+        await gateway.give_back(taken)
+        raise
     held, mine = taken.held, taken.held.claim_by(caller.identity)
     recorder = recorder_of(request)
     recorder.started(mine)

@@ -15,6 +15,7 @@ from cli.client import ApiClient, Json
 from cli.finding import called, client_settings
 from cli.terminal import CliError, printable, say, seconds_text, show_table
 from cli.videos import ApiOption, JsonOption, print_json
+from contracts.queues import Pool
 from contracts.states import WorkerStatus, WorkerType
 
 app = typer.Typer(help="The workers: list, show, register, disable, enable, revoke, delete.", no_args_is_help=False)
@@ -23,6 +24,7 @@ Name = Annotated[str, typer.Argument(metavar="WORKER", help="Its name, its id, o
 Result = TypeVar("Result")
 LEAST_OF_AN_ID = 4
 SHOWN_OF_AN_ID = 8  # enough to name one by; `show` and --json have the whole
+MOST_SLOTS = 10_000  # of a machine that says so
 
 
 @app.callback(invoke_without_command=True)
@@ -206,8 +208,7 @@ def _status(worker: Json) -> str:
 
 
 def _row(worker: Json) -> tuple[object, ...]:
-    slots = worker["capabilities"].get("slots")
-    shown = " ".join(f"{pool}:{count}" for pool, count in slots.items()) if isinstance(slots, dict) else "–"
+    shown = " ".join(f"{pool}:{count}" for pool, count in _slots(worker["capabilities"].get("slots")))
     return (
         _name(worker),
         _status(worker),
@@ -217,6 +218,16 @@ def _row(worker: Json) -> tuple[object, ...]:
         worker["version"] or "–",
         worker["worker_id"][:SHOWN_OF_AN_ID],
     )
+
+
+def _slots(told: object) -> list[tuple[str, int]]:
+    """Read a worker's own word for its slots: what cannot be one would push everybody's state out of the table."""
+    said = told if isinstance(told, dict) else {}
+    return [
+        (pool, count)
+        for pool, count in said.items()
+        if pool in set(Pool) and type(count) is int and 0 <= count < MOST_SLOTS
+    ]
 
 
 def _facts(worker: Json) -> Iterator[tuple[str, str]]:

@@ -125,6 +125,7 @@ class RemoteWorker:
         self._lanes = {pool: room.lane(count, light=pool not in ENCODERS) for pool, count in slots.items()}
         self._running: dict[asyncio.Task[None], RemoteStepRun] = {}
         self._open = {pool: asyncio.Event() for pool in slots}  # those that are asked for
+        self._asking: dict[Pool, asyncio.Task[ClaimedStep | None]] = {}
         self._shut_out = NOT_YET
         self._aside: Mapping[Pool, str] = {}
         self._beat_now = asyncio.Event()
@@ -188,7 +189,7 @@ class RemoteWorker:
             permit = await lane.reserve_slot(cast(SlotReserveContext, None))
             claimed, began = None, time.monotonic()
             try:
-                claimed = await self._api.claim(pool, MOST_WAIT_S)
+                claimed = await self._claim(pool)
                 waits = Waits()
             except Refused as error:
                 self.refused(error)
@@ -204,6 +205,19 @@ class RemoteWorker:
                 self._begin(claimed, lane, permit)
             elif time.monotonic() - began < LEAST_POLL_S:
                 await asyncio.sleep(LEAST_POLL_S)
+
+    async def _claim(self, pool: Pool) -> ClaimedStep | None:
+        """Wait for a step, longer than a heartbeat; hang up when the pool is closed meanwhile."""
+        if not self._open[pool].is_set():  # closed while it had no room
+            return None
+        asking = self._asking[pool] = asyncio.create_task(self._api.claim(pool, MOST_WAIT_S))
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            us = asyncio.current_task()
+            if us is None or us.cancelling():  # it is this worker that ends
+                raise
+            return None
 
     def _begin(self, claimed: ClaimedStep, lane: Lane, permit: SlotPermit) -> None:
         log.info("%s of job %d, attempt %d", claimed.step_key, claimed.job_id, claimed.attempt)
@@ -275,8 +289,8 @@ class RemoteWorker:
         if error.status not in (401, 403) or error.answer in ("CLAIM_NOT_YOURS", "KEY_FORBIDDEN"):
             log.error("the API refused: %s", error.sentence)
             return
-        if not self._shut_out:
-            log.warning("no more work: %s", error.sentence)
+        if self._shut_out in ("", NOT_YET):
+            log.warning("no work: %s", error.sentence)
             self._shut_out = error.sentence
             self._decide()
             if error.status == 401:
@@ -297,3 +311,5 @@ class RemoteWorker:
             elif is_open.is_set():
                 is_open.clear()
                 self._failures.hand_back(pool.queue, why)
+                if pool in self._asking:
+                    self._asking[pool].cancel()

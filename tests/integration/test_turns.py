@@ -97,6 +97,11 @@ async def test_a_priority_changed_in_the_queue_moves_a_long_film_up_and_another_
     assert line.steps.first_starts[0] == 4
     assert line.steps.first_starts[-1] == 1
     assert sorted(line.steps.first_starts[1:3]) == [2, 3]
+    # What the film asked for afterwards waited with its new tier as well.
+    waited = zip(line.steps.spans_made, line.steps.waited_with, strict=True)
+    assert {key for made, key in waited if made.video_id == 4 and made.span not in FILM.spans[: FILM.window]} == {
+        Tier.VIRAL.priority
+    }
 
 
 async def test_nobody_viral_waits_for_the_workflows_and_probes_of_others() -> None:

@@ -80,6 +80,7 @@ class Noting(FakeSteps):
         self._plans = {video.number: video.plan for video in videos}
         self.probed: list[int] = []
         self.order: list[TranscodeSpan | EncodeAudio] = []
+        self.waited_with: list[int] = []  # the priority of each span, by Temporal
 
     @activity.defn
     async def probe(self, request: Probe) -> SourceFacts:
@@ -98,6 +99,7 @@ class Noting(FakeSteps):
     @activity.defn
     async def transcode_span(self, request: TranscodeSpan) -> TranscodedSpan:
         self.order.append(request)
+        self.waited_with.append(activity.info().priority.priority_key or 0)
         return TranscodedSpan(segments=request.span.segments)
 
     @property

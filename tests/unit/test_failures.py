@@ -65,6 +65,14 @@ class Broken:
         return 42.0
 
 
+PROBE = ExecuteActivityInput(
+    fn=print,
+    args=[Probe(job_id=JobId(1), video_id=VideoId(1), source_key=ObjectKey("uploads/1"))],
+    executor=None,
+    headers={},
+)
+
+
 class Failing(ActivityInboundInterceptor):
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -83,10 +91,27 @@ async def test_what_is_the_workers_own_fault_costs_nothing_and_comes_when_it_may
 ) -> None:
     failures = FailureInterceptor()
     failures.health = Broken()
-    request = Probe(job_id=JobId(1), video_id=VideoId(1), source_key=ObjectKey("uploads/1"))
-    step = ExecuteActivityInput(fn=print, args=[request], executor=None, headers={})
     with pytest.raises(ApplicationError) as caught:
-        await ActivityEnvironment().run(failures.intercept_activity(Failing(error)).execute_activity, step)
+        await ActivityEnvironment().run(failures.intercept_activity(Failing(error)).execute_activity, PROBE)
     failure = caught.value.details[0]
     assert (failure.code, failure.retry_after_s) == (code, again_in_s)
     assert (failure.kind is FailureKind.LATER) == (code == "WORKER_BROKEN")
+
+
+async def test_a_step_that_was_on_its_way_when_its_queue_was_closed_goes_back_as_it_came() -> None:
+    failures, environment = FailureInterceptor(), ActivityEnvironment()
+    begun = failures.intercept_activity(Failing(errors.EncoderCrashed("It began.")))
+
+    async def told() -> str:
+        with pytest.raises(ApplicationError) as caught:
+            await environment.run(begun.execute_activity, PROBE)
+        failure = caught.value.details[0]
+        return f"{failure.code}: {failure.sentence}"
+
+    failures.hand_back(environment.info.task_queue, "The worker was disabled.")
+    assert await told() == "DRAINED: The worker was disabled."
+    failures.take_again(environment.info.task_queue)
+    failures.hand_back("another", "The worker was disabled.")
+    assert await told() == "ENCODER_CRASHED: It began."
+    failures.hand_back_now()
+    assert await told() == "DRAINED: The worker was stopped."

@@ -8,7 +8,7 @@ import pytest
 
 from api.signs import EVERY_S
 from media.tools import find_tools
-from tests.integration.api.claiming import step
+from tests.integration.api.claiming import claimed, probe, step
 from tests.integration.api.remote_worker import working
 from tests.integration.api.running import Api
 from tests.integration.api.workers import events, register
@@ -52,6 +52,10 @@ async def test_a_remote_worker_that_fails_tests_itself_and_stands_aside_over_a_r
                 return await waiting.attempts() == [("partial", 0, 1, "WORKER_BROKEN")]
 
             await eventually(told, within=10)
+            async with probe(api):
+                # The question that it had open when it stood aside was of this pool.
+                looked_at = await claimed(api, "near", pool="probe")
+                assert looked_at.claimed["generation"] == 0, "who stands aside took it first"
         said = [row["message"] for row in await api.rows("SELECT message FROM job_events WHERE event LIKE 'worker.q%'")]
         assert said == ["far set itself aside: a test encode failed: RuntimeError"]
         assert (await machine.beat()).json()["pools_aside"] == ASIDE

@@ -75,3 +75,27 @@ async def test_the_step_of_a_remote_worker_that_is_shut_out_moves_at_no_cost(
             return await waiting.attempts() == [("partial", 0, 1, "DRAINED"), ("running", 1, 1, None)]
 
         await eventually(is_told, within=10)
+
+
+async def test_a_remote_worker_that_is_started_while_it_is_disabled_says_so_and_waits_to_be_let_in(
+    api: Api, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "workers.remote")
+    machine = await register(api, "far")
+    assert (await machine.command("PUT", "disable")).status_code == 200
+    async with working(api, machine, tmp_path / "far", await find_tools()):
+
+        async def says() -> bool:
+            return [each.message for each in caplog.records if each.name == "workers.remote"] == [
+                "no work: This worker is disabled: it gets no work until somebody enables it."
+            ]
+
+        await eventually(says, within=5)
+        assert (await machine.row())["asked_at"] is None
+        assert (await machine.command("PUT", "enable")).status_code == 200
+
+        async def asks() -> bool:
+            return (await machine.row())["asked_at"] is not None
+
+        await eventually(asks, within=10)
+    assert "welcome again: asking for work" in caplog.messages

@@ -69,6 +69,14 @@ def test_the_list_is_what_comes_without_a_command_and_goes_over_all_pages(api: F
     assert api.queries[-1] == {"status": ["idle"], "type": ["local"], "limit": ["200"]}
 
 
+@pytest.mark.parametrize("slots", [{"cpu": 10**300}, {"x" * 300: 1}, {"cpu": "y" * 300}, ["z" * 300], "cpu"])
+def test_what_a_worker_says_of_its_slots_hides_nobody_s_state(api: FakeApi, slots: Any) -> None:
+    known(api, worker(capabilities={"slots": slots}), worker(worker_id=ATTIC, worker_name="attic", status="busy"))
+    lines = [line for line in run.invoke(app, ["workers"]).output.splitlines() if line.strip()]
+    assert "studio" in lines[2] and "idle" in lines[2]
+    assert "attic" in lines[3] and "busy" in lines[3] and "cpu:2" in lines[3]
+
+
 def test_nobody_there_says_how_to_begin(api: FakeApi) -> None:
     api.say("GET", "/api/workers", {"items": [], "next_cursor": None})
     assert "workers register" in run.invoke(app, ["workers"]).output
