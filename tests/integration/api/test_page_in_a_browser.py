@@ -90,11 +90,11 @@ async def look_around(api: Api, page: Page) -> None:
     for words in ("waiting", "ann", "creator", compile(r"just now|\d+ s ago")):
         await expect(card).to_contain_text(words)
     await page.keyboard.type("ters")
-    await expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
     await page.get_by_role("link", name="Show all videos").click()
     await expect(page.get_by_role("link", name="Film")).to_be_visible()
     await page.get_by_label("Tier").select_option("viral")
-    await expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
     await page.get_by_label("Tier").select_option("creator")
     await expect(page.get_by_role("link", name="Film")).to_be_visible()
 

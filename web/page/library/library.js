@@ -61,8 +61,8 @@ function First() {
 }
 
 function Nothing() {
-  return html`<${Empty} title="Nothing fits" icon="search">
-    <p>No video is like that.</p>
+  return html`<${Empty} title="No videos found" icon="search">
+    <p>None fits this search and these filters.</p>
     <p><a class="button" href="#/">Show all videos</a></p>
   <//>`;
 }

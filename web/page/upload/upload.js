@@ -71,7 +71,7 @@ function Unfinished({ busy }) {
     <p class="muted">Choose the same file again, and it goes on where it stopped.</p>
     <ul class="transfers">
       ${shown.map(
-        (one) => html`<li class="transfer" key=${one.urlStorageKey}><b>${one.metadata?.filename}</b>
+        (one) => html`<li class="transfer" key=${one.urlStorageKey}><b dir="auto">${one.metadata?.filename}</b>
           <p class="line"><span>${bytes(one.size)}</span><span>${ago(new Date(one.creationTime).toISOString())}</span></p>
           <span class="buttons"><button class="button small quiet" onClick=${() => drop(one)}>Forget</button></span></li>`,
       )}

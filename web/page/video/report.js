@@ -6,7 +6,7 @@ export function Report({ video, job, steps }) {
   const { report } = video;
   return html`<section class="panel" aria-label="Report">
     <header><h2>Report</h2></header>
-    ${!report && html`<p class="muted">The source has not been read yet.</p>`}
+    ${!report && html`<p class="muted">${video.status === "failed" ? "Nothing is known of the source." : "The source has not been read yet."}</p>`}
     ${report && html`<${Found} report=${report} />`}
     ${report?.decided && html`<${Decided} decided=${report.decided} made=${video.qualities} />`}
     <${Verified} steps=${steps} video=${video} />
