@@ -1,6 +1,7 @@
 // What stays while one moves about: where to go, whether it is live, light or dark.
 import { Icon } from "./icons.js";
 import { answering, session } from "./api.js";
+import { showKeys } from "./keys.js";
 import { connection } from "./live.js";
 import { signOut } from "./sign_in.js";
 import { store } from "./store.js";
@@ -35,6 +36,7 @@ export function Top({ here }) {
     </nav>
     <div class="top-end">
       <span class="live ${state}" title=${LIVE[state]}><i class="dot"></i><span>${LIVE[state]}</span></span>
+      <button class="plain-button of-keys" aria-label="Keys" title="Keys" onClick=${showKeys}><${Icon} name="help" /></button>
       <${Theme} />
       ${who?.secret_required && html`<button class="button small quiet" onClick=${signOut}>Sign out</button>`}
     </div>

@@ -57,6 +57,7 @@ function deeds(one, reload, look, ask) {
 
 function Pools({ one }) {
   const { capabilities: can, pools_aside: aside = [] } = one;
+  if (!pools(can).length) return html`<span class="muted">–</span>`;
   return html`<span class="pools">${pools(can).map((pool) => {
     const out = aside.includes(pool);
     return html`<span key=${pool} class=${out ? "is-aside" : ""} title=${out ? SET_ASIDE : undefined}>${pool}${Number(can.slots?.[pool]) ? ` ${Number(can.slots[pool])}` : ""}
