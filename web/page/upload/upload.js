@@ -17,6 +17,7 @@ export function Upload() {
   };
   return html`<section class="upload" aria-label="Upload">
     <h1>Upload</h1>
+    <${Fields} />
     <div class="dropzone">
       <${Icon} name="upload" size=${36} />
       <h2>Drop videos here, or anywhere on the page</h2>
@@ -24,7 +25,6 @@ export function Upload() {
       <button class="button primary" onClick=${() => input.current.click()}>Choose files</button>
       <input ref=${input} type="file" multiple accept=${KINDS} hidden aria-label="Video files" onChange=${chosen} />
     </div>
-    <${Fields} />
     ${all.length > 0 &&
     html`<div class="panel">
       <header><h2>Uploads</h2>
@@ -35,6 +35,7 @@ export function Upload() {
   </section>`;
 }
 
+/** They go with the files that are chosen or dropped next, and so come first. */
 function Fields() {
   const { title, owner, tier } = useStore(details);
   const set = (name) => (event) => setDetails({ [name]: event.target.value });

@@ -40,7 +40,7 @@ export function Video({ id }) {
     </header>
     ${video.error_message && html`<p class="note ${video.error_code === "CANCELLED" ? "" : "bad"}"><b>${video.error_message}</b> <span class="code">${video.error_code}</span></p>`}
     ${video.missing.length > 0 &&
-    html`<p class="note warn">Without ${video.missing.map((one) => `${one.name} (${one.sentence})`).join(", ")} A retry makes just that.</p>`}
+    html`<p class="note warn">Missing: ${video.missing.map((one) => `${one.name} (${one.sentence})`).join(", ")}. A retry makes just what is missing.</p>`}
     <div class="video-main">
       <${Screen} video=${video} progress=${progress} />
       ${progress || job || !video.job_id
