@@ -12,10 +12,11 @@ export function Tray() {
   const [folded, setFolded] = useState(false);
   if (!all.length || here === "upload") return null;
   const open = all.filter((one) => one.state !== "done");
+  const failed = all.filter((one) => one.state === "failed").length;
   return html`<aside class="panel tray ${folded ? "is-folded" : ""}" aria-label="Uploads">
     <header>
       <h2>${open.length ? many(open.length, "upload") : "Uploaded"}</h2>
-      ${folded && html`<span class="muted">${percent(far(all))}</span>`}
+      ${folded && (failed ? html`<span class="bad-text">${failed} failed</span>` : html`<span class="muted">${percent(far(all))}</span>`)}
       <button class="plain-button" aria-label=${folded ? "Unfold" : "Fold"} aria-expanded=${!folded} onClick=${() => setFolded(!folded)}>
         <${Icon} name=${folded ? "up" : "down"} size=${16} /></button>
       ${!open.length && html`<button class="plain-button" aria-label="Close" onClick=${clearDone}><${Icon} name="close" size=${16} /></button>`}

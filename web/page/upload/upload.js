@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState, useStore } from "../common/view.js";
 import { ago, bytes } from "../common/words.js";
 import { details, setDetails, takeDetails, TIERS } from "./details.js";
 import { Transfer } from "./transfer.js";
-import { add, clearDone, library, transfers } from "./transfers.js";
+import { add, clearDone, givenUp, library, transfers } from "./transfers.js";
 
 const KINDS = "video/*,.mkv,.ts,.m2ts,.mts,.flv,.mxf,.vob,.y4m,.avi,.wmv,.ogv,.3gp,.mpg";
 
@@ -59,7 +59,7 @@ function Unfinished({ busy }) {
     );
   }, [busy.length]);
   const names = new Set(busy.map((one) => one.name));
-  const shown = left.filter((one) => !names.has(one.metadata?.filename));
+  const shown = left.filter((one) => !names.has(one.metadata?.filename) && !givenUp.has(one.uploadUrl));
   async function drop(one) {
     const tus = await library();
     await fetch(one.uploadUrl, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" } }).catch(() => null);
