@@ -12,6 +12,7 @@ test("a video says how it stands, and a wish is not a failure", () => {
   assert.deepEqual(said({ status: "failed", error_code: "SOURCE_UNREADABLE" }), ["failed", "failed"]);
   assert.deepEqual(said({ status: "failed", error_code: "CANCELLED" }), ["cancelled", "cancelled"]);
   assert.deepEqual(said({ status: "ready", missing: [] }), ["ready", "ready"]);
+  assert.deepEqual(said({ status: "processing", percent: 4, deleted_at: "2026-11-17T18:00:00Z" }), ["deleted", "deleted"]);
   assert.deepEqual(said({ status: "ready", missing: [{}], state: "paused" }), ["ready", "ready, 1 missing"]);
 });
 

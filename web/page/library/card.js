@@ -6,7 +6,7 @@ import { ago, clock } from "../common/words.js";
 import { standing, word } from "./standing.js";
 
 export function Card({ video, query, place, of }) {
-  const working = video.status === "processing" || video.status === "pending";
+  const working = !video.deleted_at && (video.status === "processing" || video.status === "pending");
   return html`<li class="card" aria-posinset=${place} aria-setsize=${of}>
     <a class="card-link" href="#/videos/${video.video_id}">
       <${Picture} video=${video}>
@@ -18,7 +18,7 @@ export function Card({ video, query, place, of }) {
     <p class="card-line">
       <${State} of=${standing(video)} word=${word(video)} />
       ${video.playable_at && working && html`<span class="good-text">plays already</span>`}
-      ${video.status === "failed" && video.error_code !== "CANCELLED" && html`<span class="why muted" title=${video.error_message}>${video.error_message}</span>`}
+      ${standing(video) === "failed" && html`<span class="why muted" title=${video.error_message}>${video.error_message}</span>`}
     </p>
     <p class="card-line muted">
       ${video.owner && html`<a href=${href("", { ...query, owner: video.owner })} title="Only videos of ${video.owner}" dir="auto">${video.owner}</a>`}
@@ -29,7 +29,7 @@ export function Card({ video, query, place, of }) {
 
 function Picture({ video, children }) {
   const [broken, setBroken] = useState(false);
-  const shown = video.thumbnail_url && !broken;
+  const shown = video.thumbnail_url && !video.deleted_at && !broken; // what is deleted shows nothing of itself
   return html`<span class="picture ${shown ? "" : "is-empty"} ${standing(video)}">
     ${shown
       ? html`<img src=${video.thumbnail_url} alt="" loading="lazy" decoding="async" onError=${() => setBroken(true)} />`

@@ -39,7 +39,7 @@ export function Library({ query }) {
 /** Hear of those that are not done, and read anew what has ended. */
 function useFollowed(items) {
   const ids = items
-    .filter((video) => video.status === "pending" || video.status === "processing")
+    .filter((video) => !video.deleted_at && (video.status === "pending" || video.status === "processing"))
     .slice(0, FOLLOWED)
     .map((video) => video.video_id);
   const url = ids.length ? `/api/events/progress?video_ids=${ids.join(",")}` : null;
