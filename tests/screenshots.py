@@ -69,7 +69,7 @@ def make_film(tools: Toolbox, path: Path, picture: str, seconds: int) -> None:
 
 
 async def settle(page: Page) -> None:
-    await page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")
+    await page.wait_for_function("() => [...document.images].every((image) => image.complete && image.naturalWidth)")
     await page.wait_for_timeout(1500)  # for the first word of the stream, and for the player's first picture
 
 

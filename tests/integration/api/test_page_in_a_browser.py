@@ -221,7 +221,7 @@ async def test_the_first_paint_waits_for_no_script_and_nothing_moves_when_they_c
         await expect(page.get_by_text("Admin secret" if secret else "Workers", exact=True)).to_be_visible()
         before = await page.evaluate(BOXES)
         assert len(before) == (3 if secret else 7)
-        await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+        await page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
         paint = await first_paint_ms(page)
 
         come.set()
@@ -235,7 +235,7 @@ async def test_the_first_paint_waits_for_no_script_and_nothing_moves_when_they_c
         paints = [paint]
         for _ in range(3):
             await page.reload()
-            await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            await page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
             paints.append(await first_paint_ms(page))
         print("first paints, ms:", [round(one) for one in paints])
         assert min(paints) < SOON_MS, paints
