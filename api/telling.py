@@ -100,7 +100,7 @@ class Teller:
             # The SDK connects lazily and retries on its own; this is the limit on all of that together.
             async with asyncio.timeout(TELL_S):
                 if Command.CANCEL in wish.untold:
-                    await handle.cancel(reason="asked for", rpc_timeout=limit)
+                    await handle.cancel(reason="The job was cancelled.", rpc_timeout=limit)
                     # Temporal takes a cancel of what has long ended without a word.
                     found = await handle.describe(rpc_timeout=limit)
                     return Told.HEARD if found.status is WorkflowExecutionStatus.RUNNING else Told.GONE

@@ -43,16 +43,24 @@ async def list_videos(
     owner: Annotated[str | None, Query(description="Only this owner's")] = None,
     tier: Annotated[Tier | None, Query(description="Only this tier's")] = None,
     search: Annotated[str | None, Query(description="Words in the title", max_length=200)] = None,
+    deleted: Annotated[bool, Query(description="Only deleted ones, as long as they can be restored")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listing[Video]:
-    """Give one page; follow `next_cursor` until it is null. Deleted videos are left out."""
+    """Give one page; follow `next_cursor` until it is null. Deleted videos are left out, or all there is."""
     wanted_owner = clean_owner(owner) if owner is not None else None
     words = clean_search(search) if search is not None else None
     try:
         async with here.database.read() as session:
             page = await reads.videos_page(
-                session, limit=limit, cursor=cursor, status=status, owner=wanted_owner, tier=tier, search=words
+                session,
+                limit=limit,
+                cursor=cursor,
+                status=status,
+                owner=wanted_owner,
+                tier=tier,
+                search=words,
+                deleted=deleted,
             )
     except reads.BadCursor as error:
         raise cursor_invalid() from error

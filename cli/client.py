@@ -86,8 +86,10 @@ class ApiClient:
         )
         return Created.model_validate(answer)
 
-    async def videos(self, *, limit: int, status: str | None = None, cursor: str | None = None) -> Json:
-        wanted = {"limit": str(limit), "status": status, "cursor": cursor}
+    async def videos(
+        self, *, limit: int, status: str | None = None, cursor: str | None = None, deleted: bool = False
+    ) -> Json:
+        wanted = {"limit": str(limit), "status": status, "cursor": cursor, "deleted": "true" if deleted else None}
         return await self._ask("GET", "/api/videos", params={k: v for k, v in wanted.items() if v})
 
     async def video(self, video_id: int) -> Json:

@@ -52,6 +52,7 @@ def upload(
 def list_videos(
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.")] = 20,
     status: Annotated[VideoStatus | None, typer.Option(help="Only those in this state.")] = None,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Only deleted ones: `restore` brings them back.")] = False,
     as_json: JsonOption = False,
     api: ApiOption = None,
 ) -> None:
@@ -59,7 +60,7 @@ def list_videos(
 
     async def fetch() -> Json:
         async with ApiClient.of(client_settings(), api) as client:
-            return await client.videos(limit=limit, status=status.value if status else None)
+            return await client.videos(limit=limit, status=status.value if status else None, deleted=deleted)
 
     page = asyncio.run(fetch())
     if as_json:
@@ -67,7 +68,7 @@ def list_videos(
         return
     videos = [Video.model_validate(item) for item in page["items"]]
     if not videos:
-        say(f"No videos yet: `{called()} upload FILE` brings one in.")
+        say("No deleted videos." if deleted else f"No videos yet: `{called()} upload FILE` brings one in.")
         return
     columns = ("id", "status", "length", "created", "slug", "title")
     show_table("", columns, [_row(video) for video in videos], right=("id", "length"))

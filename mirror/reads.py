@@ -91,9 +91,12 @@ async def videos_page(
     owner: str | None = None,
     tier: Tier | None = None,
     search: str | None = None,
+    deleted: bool = False,
 ) -> Page[VideoView]:
-    """List videos, newest first, without the deleted ones."""
-    query = listed(status=status, owner=owner, tier=tier, search=search).where(Video.id < id_of(cursor))
+    """List videos, newest first: those that are there, or those that were deleted and can be restored."""
+    query = listed(status=status, owner=owner, tier=tier, search=search, deleted=deleted).where(
+        Video.id < id_of(cursor)
+    )
     rows = (await s.execute(query.limit(limit + 1))).scalars().all()
     more = len(rows) > limit
     return Page[VideoView](
@@ -102,11 +105,20 @@ async def videos_page(
 
 
 def listed(
-    *, status: VideoStatus | None = None, owner: str | None = None, tier: Tier | None = None, search: str | None = None
+    *,
+    status: VideoStatus | None = None,
+    owner: str | None = None,
+    tier: Tier | None = None,
+    search: str | None = None,
+    deleted: bool = False,
 ) -> Select[Video]:
     """Select the videos of a list in its order. Each filter has an index that holds them in it; words are looked for
     on the way down."""
-    query = select(Video).where(Video.deleted_at.is_(None)).order_by(Video.id.desc())
+    query = select(Video).order_by(Video.id.desc())
+    if deleted:
+        query = query.where(Video.deleted_at.is_not(None), Video.purged_at.is_(None))
+    else:
+        query = query.where(Video.deleted_at.is_(None))
     if status is not None:
         query = query.where(Video.status == status)
     if owner is not None:

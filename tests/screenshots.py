@@ -69,7 +69,7 @@ def make_film(tools: Toolbox, path: Path, picture: str, seconds: int) -> None:
 
 
 async def settle(page: Page) -> None:
-    await page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")
+    await page.wait_for_function("() => [...document.images].every((image) => image.complete && image.naturalWidth)")
     await page.wait_for_timeout(1500)  # for the first word of the stream, and for the player's first picture
 
 
@@ -86,6 +86,7 @@ class Camera:
             device_scale_factor=2 if size == PHONE else 1.5,
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
+            has_touch=size == PHONE,
         )
         await page.goto(f"{self._service.url}/#/{place}")
         await expect(page.locator("main h1").first).to_be_attached()
@@ -136,7 +137,7 @@ async def fill(service: Service, tools: Toolbox, folder: Path) -> dict[str, Any]
     await service.ended(
         (await service.upload(folder / "notes.mp4", title="Notes for editing", owner="ben"))["video_id"]
     )
-    make_film(tools, folder / "long.mp4", FILMS["Harbour at dawn"][0].replace("seed=11", "seed=4"), 90)
+    make_film(tools, folder / "long.mp4", FILMS["Harbour at dawn"][0].replace("seed=11", "seed=4"), 120)
     return await service.upload(folder / "long.mp4", title="Opening night, uncut", owner="ana", tier="creator")
 
 
@@ -158,11 +159,11 @@ async def pictures(camera: Camera, service: Service, growing: dict[str, Any]) ->
     await page.wait_for_timeout(1500)
     await camera.shoot(page, "video-dark")
     await page.close()
+    await camera.take("workers-light", "workers", (1280, 420))  # while they work
+    await camera.take("workers-dark", "workers", (1280, 420), dark=True)
     await camera.take("library-light", "")
     await camera.take("library-dark", "", dark=True)
     await camera.take("library-phone", "", PHONE)
-    await camera.take("workers-light", "workers", (1280, 420))
-    await camera.take("workers-dark", "workers", (1280, 420), dark=True)
     await service.ended(growing["video_id"])
     await camera.take("video-light", growing_place, TALL)
     await camera.take("video-phone", growing_place, PHONE, dark=True)

@@ -148,7 +148,9 @@ async def test_another_is_cancelled_and_brought_back_and_a_worker_is_disabled(
     await page.get_by_role("button", name="Cancel", exact=True).click()
     await page.get_by_role("button", name="Cancel the job").click()
     await expect(badge).to_have_text("cancelled", timeout=60_000)
-    assert (await service.get(f"/api/videos/{created['video_id']}"))["error_code"] == "CANCELLED"
+    ended = await service.get(f"/api/videos/{created['video_id']}")
+    assert (ended["error_code"], ended["error_message"]) == ("CANCELLED", "The job was cancelled.")
+    await expect(page.get_by_role("region", name="Qualities")).not_to_contain_text("failed")
 
     await page.get_by_role("button", name="More").click()
     await page.get_by_role("menuitem", name="Delete …").click()

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, mock, test } from "node:test";
 
-import { ask, askSession, get, learn, post, session, withQuery } from "../page/common/api.js";
+import { answering, ask, askSession, get, learn, post, session, withQuery } from "../page/common/api.js";
 
 /** A service that answers what it is told to, over a real socket. */
 let answers = {};
@@ -109,4 +109,12 @@ test("a 401 makes the page ask who it is: not every secret is that of the door",
 test("what is empty is left out of an address", () => {
   assert.equal(withQuery("/a", { b: "", c: null, d: undefined, e: "x y", f: 0 }), "/a?e=x+y&f=0");
   assert.equal(withQuery("/a", {}), "/a");
+});
+
+test("it is known whether anybody answers, also with an error", async () => {
+  answers = { "GET /gone": (response) => response.destroy(), "GET /busy": said(503, "{}") };
+  await assert.rejects(get("/gone"), { status: 0 });
+  assert.equal(answering.get(), false);
+  await assert.rejects(get("/busy"), { status: 503 });
+  assert.equal(answering.get(), true);
 });

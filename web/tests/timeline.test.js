@@ -68,5 +68,6 @@ test("the axis has few marks at round times, however long it is", () => {
 test("an attempt is called by its qualities and segments, and says when it is not the first", () => {
   assert.equal(label(step(0, 1)), "360p 1–10");
   assert.equal(label(step(0, 1, { attempt: 2 })), "360p 1–10 · try 2");
+  assert.equal(label(step(0, 1, { span: { first_segment: 4, segments: 1 } })), "360p 5");
   assert.equal(label(step(0, 1, { step: "master_playlist", qualities: [], span: null })), "master playlist");
 });

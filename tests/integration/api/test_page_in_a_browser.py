@@ -38,6 +38,7 @@ async def test_who_knows_the_secret_comes_in_and_stays_until_they_leave(database
         await sign_in(page)
         await look_around(api, page)
         await share(api, page)
+        await do_without_keys(page)
         await be_alone(page)
         await page.context.set_offline(True)
         await page.get_by_role("button", name="Sign out").click()
@@ -90,11 +91,11 @@ async def look_around(api: Api, page: Page) -> None:
     for words in ("waiting", "ann", "creator", compile(r"just now|\d+ s ago")):
         await expect(card).to_contain_text(words)
     await page.keyboard.type("ters")
-    await expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
     await page.get_by_role("link", name="Show all videos").click()
     await expect(page.get_by_role("link", name="Film")).to_be_visible()
     await page.get_by_label("Tier").select_option("viral")
-    await expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
     await page.get_by_label("Tier").select_option("creator")
     await expect(page.get_by_role("link", name="Film")).to_be_visible()
 
@@ -131,9 +132,10 @@ async def look_around(api: Api, page: Page) -> None:
 
 async def share(api: Api, page: Page) -> None:
     """A link that expires for what is not public; then everybody's page, and what to paste into others."""
-    await api.change("UPDATE videos SET status = 'ready'")
+    await api.change("UPDATE videos SET status = 'ready', owner = repeat('o', 200)")
     await page.get_by_role("link", name="Library", exact=True).click()
     await page.get_by_role("link", name="Film").click()
+    await fits_a_phone(page)
     await page.get_by_role("button", name="Make a link").click()
     link = await page.locator(".share a").get_attribute("href") or ""
     assert "/watch/~" in link
@@ -153,6 +155,26 @@ async def share(api: Api, page: Page) -> None:
     assert page.url.endswith("#/")
 
 
+async def fits_a_phone(page: Page) -> None:
+    await expect(page.get_by_role("link", name="ooo")).to_be_visible()
+    before = page.viewport_size
+    assert before is not None
+    await page.set_viewport_size({"width": 390, "height": 844})
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    await page.set_viewport_size(before)
+
+
+async def do_without_keys(page: Page) -> None:
+    """Letters alone do nothing for who says so, and their list is found without one."""
+    for wanted, place in ((False, "#/"), (True, "#/upload")):
+        await page.get_by_role("button", name="Keys").click()
+        await page.get_by_label("Use these keys").set_checked(wanted)
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await page.keyboard.press("u")
+        assert page.url.endswith(place)
+
+
 async def be_alone(page: Page) -> None:
     """Without a network: said where one is, mended by itself."""
     await page.context.set_offline(True)
@@ -165,6 +187,12 @@ async def be_alone(page: Page) -> None:
     # There is no Temporal here: an error with a sentence and a code.
     await expect(page.get_by_role("heading", name="That did not work")).to_be_visible(timeout=20_000)
     await expect(page.get_by_text("TEMPORAL_UNAVAILABLE")).to_be_visible()
+    await expect(page.locator(".live")).to_have_text("Connected")
+    # No stream is open here that would notice: nobody answers all the same.
+    await page.route("**/api/queues", lambda route: route.abort())
+    await expect(page.locator(".live")).to_have_text("Reconnecting")
+    await page.unroute("**/api/queues")
+    await expect(page.locator(".live")).to_have_text("Connected")
     assert await barriers_in_both(page, "an error") == []
     await page.evaluate("location.hash = '#/nowhere'")
     await expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
@@ -193,7 +221,7 @@ async def test_the_first_paint_waits_for_no_script_and_nothing_moves_when_they_c
         await expect(page.get_by_text("Admin secret" if secret else "Workers", exact=True)).to_be_visible()
         before = await page.evaluate(BOXES)
         assert len(before) == (3 if secret else 7)
-        await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+        await page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
         paint = await first_paint_ms(page)
 
         come.set()
@@ -207,7 +235,7 @@ async def test_the_first_paint_waits_for_no_script_and_nothing_moves_when_they_c
         paints = [paint]
         for _ in range(3):
             await page.reload()
-            await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            await page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
             paints.append(await first_paint_ms(page))
         print("first paints, ms:", [round(one) for one in paints])
         assert min(paints) < SOON_MS, paints

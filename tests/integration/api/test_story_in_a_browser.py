@@ -103,5 +103,10 @@ async def lose_and_find(api: Api, page: Page, video: CreatedVideo) -> None:
     assert (await api.http.delete(f"/api/videos/{video.video_id}")).status_code == 200
     await expect(page.get_by_role("heading", name=f"There is no video {video.video_id}")).to_be_visible()
     await expect(page.locator(".live")).to_have_text("Connected")
+    # Also by who does not know its number.
+    await page.get_by_role("link", name="To the library").click()
+    await page.get_by_role("link", name="Deleted").click()
+    await expect(page.get_by_role("listitem").filter(has_text="Unlucky").locator(".badge")).to_have_text("deleted")
+    await page.get_by_role("link", name="Unlucky").click()
     await page.get_by_role("button", name="Restore it").click()
     await expect(page.get_by_role("heading", name="Unlucky")).to_be_visible()

@@ -11,6 +11,7 @@ from tests.e2e.browsing import chromium, open_page
 from tests.e2e.cable import cable
 from tests.e2e.test_the_page import drop
 from tests.integration.api.running import Api
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.browser
 
@@ -32,6 +33,9 @@ async def test_a_closed_tab_goes_on_where_it_stopped(lonely_api: Api, tmp_path: 
         await drop(first, film, "film.mp4")
         tray = first.get_by_role("complementary", name="Uploads")
         await expect(tray).to_contain_text(re.compile(r"\d+%.* of 3\.1 MB.*kB/s.* left"), timeout=15_000)
+        await tray.get_by_role("button", name="Fold").click()
+        await expect(tray.get_by_role("listitem")).to_have_count(0)
+        await expect(tray).to_contain_text(re.compile(r"1 upload.*\d+%"))
         await line.broken.wait()
         await first.close()
         line.mend()
@@ -57,3 +61,16 @@ async def test_a_closed_tab_goes_on_where_it_stopped(lonely_api: Api, tmp_path: 
         [video] = await lonely_api.rows("SELECT id FROM videos")
         assert lonely_api.files() == {f"uploads/{video['id']}.mp4": film.read_bytes()}
         assert len(await lonely_api.rows("SELECT id FROM uploads")) == 1
+
+        await (await context.new_cdp_session(second)).send("Network.emulateNetworkConditions", SLOW)
+        await drop(second, film, "mistake.mp4")
+        item = second.get_by_role("listitem").filter(has_text="mistake.mp4")
+        await expect(item).to_contain_text("kB/s")
+        await second.get_by_role("button", name="Cancel mistake.mp4").click()
+        await expect(item).to_have_count(0)
+
+        async def is_forgotten() -> bool:
+            return len(await lonely_api.rows("SELECT id FROM uploads")) == 1
+
+        await eventually(is_forgotten, within=10)
+        await expect(item).to_have_count(0)  # nor is it offered to be gone on with

@@ -203,8 +203,11 @@ async def test_a_deleted_video_is_gone_at_once_and_comes_back_under_its_address(
     assert answer.json()["deleted_at"] is not None
     assert (await quiet_api.http.get(address)).status_code == 404
     assert (await quiet_api.http.get(f"/api/videos/{made.video_id}")).status_code == 404
-    assert (await upload(quiet_api)).slug != made.slug
+    other = await upload(quiet_api)
+    assert other.slug != made.slug
+    assert (await _listed(quiet_api), await _listed(quiet_api, deleted=True)) == ([other.video_id], [made.video_id])
     assert (await quiet_api.http.post(f"/api/videos/{made.video_id}/restore")).json()["deleted_at"] is None
+    assert await _listed(quiet_api, deleted=True) == []
     assert (await quiet_api.http.get(address)).status_code == 200
     told = await quiet_api.rows("SELECT event, actor, fields FROM job_events WHERE job_id IS NULL ORDER BY id")
     assert [(row["event"], row["actor"]) for row in told] == [("video.deleted", "ana"), ("video.restored", None)]
@@ -212,6 +215,12 @@ async def test_a_deleted_video_is_gone_at_once_and_comes_back_under_its_address(
     await quiet_api.change("UPDATE videos SET deleted_at = now(), purged_at = now() WHERE id = :id", id=made.video_id)
     gone = await quiet_api.http.post(f"/api/videos/{made.video_id}/restore")
     assert (gone.status_code, gone.json()["error"]) == (404, "VIDEO_NOT_FOUND")
+    assert await _listed(quiet_api, deleted=True) == [], "nobody is offered what cannot come back"
+
+
+async def _listed(api: Api, **filters: bool) -> list[int]:
+    answer = await api.http.get("/api/videos", params=filters)
+    return [video["video_id"] for video in answer.json()["items"]]
 
 
 async def test_a_delete_cancels_a_retry_that_was_being_written(quiet_api: Api) -> None:

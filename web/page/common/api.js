@@ -3,6 +3,8 @@ import { store } from "./store.js";
 
 /** Whether who looks may command: null until it was asked. */
 export const session = store(/** @type {null | {signed_in: boolean, secret_required: boolean}} */ (null));
+/** Whether somebody answered the last question. */
+export const answering = store(true);
 let asked = 0;
 let answered = 0;
 const OPEN = { signed_in: true, secret_required: false };
@@ -58,8 +60,10 @@ export async function ask(method, path, { body, signal } = {}) {
     if (answer.ok && answer.status !== 204) told = await answer.json(); // cut off half-way it is no answer
   } catch (error) {
     if (signal?.aborted) throw error;
+    answering.set(false);
     throw away(method);
   }
+  answering.set(true);
   if (answer.ok) return told;
   told = await answer.json().catch(() => null);
   if (answer.status === 401) askSession(); // not everything that asks for a secret asks for the one of the door

@@ -1,6 +1,7 @@
 // Keys for the whole page, and the list of them.
 import { Dialog } from "./dialog.js";
 import { go } from "./router.js";
+import { allowSingleKeys, singleKeys } from "./single_keys.js";
 import { store } from "./store.js";
 import { html, useStore } from "./view.js";
 
@@ -26,12 +27,13 @@ export function listenToKeys() {
   // Before anybody else: the second of two keys (`g l`) is not the player's.
   addEventListener("keydown", (event) => {
     const at = /** @type {HTMLElement} */ (event.target);
+    if (!singleKeys.get()) return;
     if (event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, dialog")) return;
     const pressed = (event.timeStamp - since < SECOND_MS ? awaiting : "") + event.key;
     awaiting = "";
     if (pressed === "/") focusSearch();
     else if (pressed === "u") go("upload");
-    else if (pressed === "?") shown.set(true);
+    else if (pressed === "?") showKeys();
     else if (pressed === "gl") go("");
     else if (pressed === "gw") go("workers");
     else if (pressed === "gq") go("queues");
@@ -49,11 +51,15 @@ function focusSearch() {
   requestAnimationFrame(() => find()?.focus());
 }
 
+export const showKeys = () => shown.set(true);
+
 export function Keys() {
+  const on = useStore(singleKeys);
   if (!useStore(shown)) return null;
   return html`<${Dialog} title="Keys" close=${() => shown.set(false)}>
     <dl class="keys">
       ${LIST.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}
     </dl>
+    <label class="check"><input type="checkbox" checked=${on} onChange=${(event) => allowSingleKeys(event.target.checked)} /> Use these keys</label>
   <//>`;
 }

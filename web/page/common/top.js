@@ -1,6 +1,7 @@
 // What stays while one moves about: where to go, whether it is live, light or dark.
 import { Icon } from "./icons.js";
-import { session } from "./api.js";
+import { answering, session } from "./api.js";
+import { showKeys } from "./keys.js";
 import { connection } from "./live.js";
 import { signOut } from "./sign_in.js";
 import { store } from "./store.js";
@@ -20,7 +21,8 @@ addEventListener("offline", () => online.set(false));
 export function Top({ here }) {
   const up = useStore(online);
   const link = useStore(connection);
-  const state = up ? link : "offline";
+  const heard = useStore(answering);
+  const state = !up ? "offline" : heard ? link : "waiting";
   const who = useStore(session);
   return html`<header class="top">
     <a class="brand" href="#/" aria-label="VLog, library"><${Mark} /><span>VLog</span></a>
@@ -34,6 +36,7 @@ export function Top({ here }) {
     </nav>
     <div class="top-end">
       <span class="live ${state}" title=${LIVE[state]}><i class="dot"></i><span>${LIVE[state]}</span></span>
+      <button class="plain-button of-keys" aria-label="Keys" title="Keys" onClick=${showKeys}><${Icon} name="help" /></button>
       <${Theme} />
       ${who?.secret_required && html`<button class="button small quiet" onClick=${signOut}>Sign out</button>`}
     </div>

@@ -60,3 +60,6 @@ export function moment(iso) {
 export function spaced(name) {
   return String(name || "").replace(/[_.:]+/g, " ");
 }
+
+/** How an attempt of a step has ended. */
+export const OUTCOMES = { completed: "done", running: "at work", partial: "handed back", failed: "failed", cancelled: "cancelled", lost: "its worker vanished" };

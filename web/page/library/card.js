@@ -2,47 +2,34 @@
 import { href } from "../common/router.js";
 import { Bar, State } from "../common/states.js";
 import { html, useState } from "../common/view.js";
-import { ago, clock, percent } from "../common/words.js";
+import { ago, clock } from "../common/words.js";
+import { standing, word } from "./standing.js";
 
 export function Card({ video, query, place, of }) {
-  const working = video.status === "processing" || video.status === "pending";
-  const known = video.percent; // told by the stream, a moment after the list
+  const working = !video.deleted_at && (video.status === "processing" || video.status === "pending");
   return html`<li class="card" aria-posinset=${place} aria-setsize=${of}>
     <a class="card-link" href="#/videos/${video.video_id}">
       <${Picture} video=${video}>
         ${video.duration > 0 && html`<span class="on-picture">${clock(video.duration)}</span>`}
-        ${working && html`<${Bar} percent=${known} label="Progress" kind=${video.status === "pending" ? "calm" : "busy"} />`}
+        ${working && html`<${Bar} percent=${video.percent} label="Progress" kind=${video.status === "pending" ? "calm" : "busy"} />`}
       <//>
-      <h2 title=${video.title}>${video.title}</h2>
+      <h2 dir="auto" title=${video.title}>${video.title}</h2>
     </a>
     <p class="card-line">
-      <${State} of=${standing(video)} word=${word(video, known)} />
+      <${State} of=${standing(video)} word=${word(video)} />
       ${video.playable_at && working && html`<span class="good-text">plays already</span>`}
-      ${video.status === "failed" && video.error_code !== "CANCELLED" && html`<span class="why muted" title=${video.error_message}>${video.error_message}</span>`}
+      ${standing(video) === "failed" && html`<span class="why muted" title=${video.error_message}>${video.error_message}</span>`}
     </p>
     <p class="card-line muted">
-      ${video.owner && html`<a href=${href("", { ...query, owner: video.owner })} title="Only videos of ${video.owner}">${video.owner}</a>`}
+      ${video.owner && html`<a href=${href("", { ...query, owner: video.owner })} title="Only videos of ${video.owner}" dir="auto">${video.owner}</a>`}
       <a class="of-tier" href=${href("", { ...query, tier: video.tier })} title="Only ${video.tier}">${video.tier}</a><time datetime=${video.created_at}>${ago(video.created_at)}</time>
     </p>
   </li>`;
 }
 
-function standing(video) {
-  if (video.status === "failed") return video.error_code === "CANCELLED" ? "cancelled" : "failed"; // as somebody wished, or not
-  return video.status !== "ready" && video.state === "paused" ? "paused" : video.status;
-}
-
-function word(video, known) {
-  if (video.status === "failed") return standing(video);
-  if (video.status === "pending") return known ? `waiting, ${percent(known)}` : "waiting";
-  if (video.status === "processing" && standing(video) !== "paused") return known == null ? "working" : percent(known);
-  if (video.status === "processing") return "paused";
-  return video.missing?.length ? `ready, ${video.missing.length} missing` : "ready";
-}
-
 function Picture({ video, children }) {
   const [broken, setBroken] = useState(false);
-  const shown = video.thumbnail_url && !broken;
+  const shown = video.thumbnail_url && !video.deleted_at && !broken; // what is deleted shows nothing of itself
   return html`<span class="picture ${shown ? "" : "is-empty"} ${standing(video)}">
     ${shown
       ? html`<img src=${video.thumbnail_url} alt="" loading="lazy" decoding="async" onError=${() => setBroken(true)} />`

@@ -11,6 +11,7 @@ const STATES = [
   ["pending", "Waiting"],
   ["ready", "Ready"],
   ["failed", "Failed"],
+  ["deleted", "Deleted"],
 ];
 
 export function Filters({ query }) {

@@ -39,7 +39,7 @@ export function Library({ query }) {
 /** Hear of those that are not done, and read anew what has ended. */
 function useFollowed(items) {
   const ids = items
-    .filter((video) => video.status === "pending" || video.status === "processing")
+    .filter((video) => !video.deleted_at && (video.status === "pending" || video.status === "processing"))
     .slice(0, FOLLOWED)
     .map((video) => video.video_id);
   const url = ids.length ? `/api/events/progress?video_ids=${ids.join(",")}` : null;
@@ -61,8 +61,8 @@ function First() {
 }
 
 function Nothing() {
-  return html`<${Empty} title="Nothing fits" icon="search">
-    <p>No video is like that.</p>
+  return html`<${Empty} title="No videos found" icon="search">
+    <p>None fits this search and these filters.</p>
     <p><a class="button" href="#/">Show all videos</a></p>
   <//>`;
 }

@@ -8,8 +8,10 @@ const NEXT = 96;
 
 export const list = store(NOTHING);
 
-function ask(filters, cursor, signal) {
-  return get(withQuery("/api/videos", { ...filters, limit: cursor ? NEXT : FIRST, cursor }), signal);
+/** To a person deleted is a state like the others; the API has it beside them. */
+function ask({ status, ...filters }, cursor, signal) {
+  const wanted = status === "deleted" ? { deleted: true } : { status };
+  return get(withQuery("/api/videos", { ...filters, ...wanted, limit: cursor ? NEXT : FIRST, cursor }), signal);
 }
 
 export const { show, refresh, more, change, forget } = reading(ask, list);

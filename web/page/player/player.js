@@ -1,5 +1,6 @@
 // The player: our own controls around a video element, so that they are the same everywhere and know our storyboard.
 import { Icon } from "../common/icons.js";
+import { singleKeys } from "../common/single_keys.js";
 import { html, useEffect, useRef, useState } from "../common/view.js";
 import { Controls } from "./controls.js";
 import { play } from "./engine.js";
@@ -101,7 +102,7 @@ export function Player({ url, storyboard, poster, known = 0, fresh, title, growi
   pressed.current = (event) => keys(event, deeds, state, choices);
   useEffect(() => {
     // Who is nowhere in particular means the player.
-    const anywhere = (event) => event.target.matches?.("body, main") && pressed.current(event);
+    const anywhere = (event) => singleKeys.get() && event.target.matches?.("body, main") && pressed.current(event);
     document.addEventListener("keydown", anywhere);
     return () => document.removeEventListener("keydown", anywhere);
   }, []);

@@ -11,7 +11,7 @@ export function Transfer({ one }) {
   const { id, name, size, sent, state } = one;
   const going = state === "running" || state === "lost" || state === "waiting";
   return html`<li class="transfer" data-state=${state}>
-    <b title=${name}>${name}</b>
+    <b dir="auto" title=${name}>${name}</b>
     <${Bar} percent=${size ? (100 * sent) / size : 0} kind=${KIND[state] ?? "busy"} label="Upload of ${name}" />
     <p class="line">${words(one)}</p>
     <span class="buttons">

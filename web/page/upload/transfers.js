@@ -18,6 +18,8 @@ const GOING = ["running", "lost", "waiting"];
 export const transfers = store(/** @type {Transfer[]} */ ([]));
 const engines = new Map();
 const interrupted = new Set(); // by the end of a session: who signs in again goes on with them
+/** Where the server has what was cancelled here, until it has heard of that. */
+export const givenUp = new Set();
 let number = 0;
 
 export async function library() {
@@ -128,13 +130,14 @@ export function resume(id) {
   next();
 }
 
-/** Stop for good, and let the server forget what it has. */
-export async function cancel(id) {
+/** Stop for good, and let the server forget what it has: that may take long, and nobody waits for it. */
+export function cancel(id) {
   const { upload } = engines.get(id) ?? {};
+  if (upload?.url) givenUp.add(upload.url);
   transfers.set(transfers.get().filter((one) => one.id !== id));
   engines.delete(id);
   interrupted.delete(id);
-  await upload?.abort(true).catch(() => null); // what stays behind expires
+  upload?.abort(true).catch(() => null); // what stays behind expires
   next();
 }
 

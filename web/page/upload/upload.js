@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState, useStore } from "../common/view.js";
 import { ago, bytes } from "../common/words.js";
 import { details, setDetails, takeDetails, TIERS } from "./details.js";
 import { Transfer } from "./transfer.js";
-import { add, clearDone, library, transfers } from "./transfers.js";
+import { add, clearDone, givenUp, library, transfers } from "./transfers.js";
 
 const KINDS = "video/*,.mkv,.ts,.m2ts,.mts,.flv,.mxf,.vob,.y4m,.avi,.wmv,.ogv,.3gp,.mpg";
 
@@ -17,6 +17,7 @@ export function Upload() {
   };
   return html`<section class="upload" aria-label="Upload">
     <h1>Upload</h1>
+    <${Fields} />
     <div class="dropzone">
       <${Icon} name="upload" size=${36} />
       <h2>Drop videos here, or anywhere on the page</h2>
@@ -24,7 +25,6 @@ export function Upload() {
       <button class="button primary" onClick=${() => input.current.click()}>Choose files</button>
       <input ref=${input} type="file" multiple accept=${KINDS} hidden aria-label="Video files" onChange=${chosen} />
     </div>
-    <${Fields} />
     ${all.length > 0 &&
     html`<div class="panel">
       <header><h2>Uploads</h2>
@@ -35,6 +35,7 @@ export function Upload() {
   </section>`;
 }
 
+/** They go with the files that are chosen or dropped next, and so come first. */
 function Fields() {
   const { title, owner, tier } = useStore(details);
   const set = (name) => (event) => setDetails({ [name]: event.target.value });
@@ -58,7 +59,7 @@ function Unfinished({ busy }) {
     );
   }, [busy.length]);
   const names = new Set(busy.map((one) => one.name));
-  const shown = left.filter((one) => !names.has(one.metadata?.filename));
+  const shown = left.filter((one) => !names.has(one.metadata?.filename) && !givenUp.has(one.uploadUrl));
   async function drop(one) {
     const tus = await library();
     await fetch(one.uploadUrl, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" } }).catch(() => null);
@@ -71,7 +72,7 @@ function Unfinished({ busy }) {
     <p class="muted">Choose the same file again, and it goes on where it stopped.</p>
     <ul class="transfers">
       ${shown.map(
-        (one) => html`<li class="transfer" key=${one.urlStorageKey}><b>${one.metadata?.filename}</b>
+        (one) => html`<li class="transfer" key=${one.urlStorageKey}><b dir="auto">${one.metadata?.filename}</b>
           <p class="line"><span>${bytes(one.size)}</span><span>${ago(new Date(one.creationTime).toISOString())}</span></p>
           <span class="buttons"><button class="button small quiet" onClick=${() => drop(one)}>Forget</button></span></li>`,
       )}

@@ -21,7 +21,7 @@ export function Events({ events }) {
 function facts({ message, fields, actor }) {
   const words = [
     message,
-    Array.isArray(fields?.qualities) && fields.qualities.join(", "),
+    !message && Array.isArray(fields?.qualities) && fields.qualities.join(", "), // a sentence names them itself
     fields?.seconds != null && `${fields.seconds.toFixed(1)} s`,
     fields?.code,
     actor && !fields?.worker_id && `by ${actor}`,

@@ -15,14 +15,15 @@ export function Qualities({ video, progress, job }) {
   const shown = qualities
     .filter((one) => one.status !== "skipped")
     .sort((one, other) => parseInt(other.quality, 10) - parseInt(one.quality, 10));
-  const done = ["completed", "failed", "cancelled"].includes(progress?.state ?? job?.state);
+  const state = progress?.state ?? job?.state;
+  const done = ["completed", "failed", "cancelled"].includes(state);
   return html`<section class="panel" aria-label="Qualities">
     ${progress && !done
       ? html`<div class="overall"><b>${percent(progress.percent)}</b><span class="muted">${about(progress)}</span></div>`
       : html`<header><h2>Qualities</h2><span class="muted">${many(video.qualities.length, "quality", "qualities")}</span></header>`}
     ${!qualities.length && html`<p class="muted">${done ? "None was planned." : "They are chosen when the source has been read."}</p>`}
     <ul class="qualities">
-      ${shown.map((one) => html`<${Quality} key=${one.quality} one=${one} made=${made.get(one.quality)} duration=${video.duration} now=${now} busy=${busy} over=${done} />`)}
+      ${shown.map((one) => html`<${Quality} key=${one.quality} one=${one} made=${made.get(one.quality)} duration=${video.duration} now=${now} busy=${busy} over=${done} cancelled=${state === "cancelled"} />`)}
     </ul>
     ${skipped.length > 0 && html`<p class="muted skipped">${skipped.join(", ")} would be larger than the source.</p>`}
   </section>`;
@@ -36,8 +37,11 @@ function about({ state, step, eta_seconds: left, attempt, max_attempts: most }) 
   return left == null ? doing : `${doing}, about ${span(left)} left`;
 }
 
-function Quality({ one, made, duration, now, busy, over }) {
+function Quality({ one, made, duration, now, busy, over, cancelled }) {
   const done = one.status === "completed";
+  if (cancelled && !done) // the page says why, once
+    return html`<li class="quality"><strong>${one.quality}</strong><${Bar} percent=${0} kind="calm" label="${one.quality}" />
+      <span class="line">not made</span></li>`;
   // What failed while the job goes on is tried again.
   const again = one.status === "failed" && !over;
   const kind = again ? "warn" : (KIND[one.status] ?? "calm");

@@ -6,7 +6,7 @@ export function Report({ video, job, steps }) {
   const { report } = video;
   return html`<section class="panel" aria-label="Report">
     <header><h2>Report</h2></header>
-    ${!report && html`<p class="muted">The source has not been read yet.</p>`}
+    ${!report && html`<p class="muted">${video.status === "failed" ? "Nothing is known of the source." : "The source has not been read yet."}</p>`}
     ${report && html`<${Found} report=${report} />`}
     ${report?.decided && html`<${Decided} decided=${report.decided} made=${video.qualities} />`}
     <${Verified} steps=${steps} video=${video} />
@@ -33,8 +33,8 @@ function Found({ report }) {
     ["picture", `${video.codec}, ${video.display_width}×${video.display_height}, ${video.bit_depth} bit${turned}`],
     ["frames", `${video.frames.toLocaleString("en")}, ${rate(video.frame_rate)} a second${video.variable_rate ? ", variable" : ""}`],
     ["colour", report.hdr ?? ([video.color_space, video.color_range].filter(Boolean).join(", ") || "not told")],
-    ...report.audio.map((one, at) => [at ? "" : "sound", `${one.codec}, ${many(one.channels, "channel")}, ${one.language}`]),
-    ...report.subtitles.map((one, at) => [at ? "" : "subtitles", `${one.codec}, ${one.language}${one.forced ? ", forced" : ""}`]),
+    ...report.audio.map((one, at) => [at ? "" : "sound", `${one.codec}, ${many(one.channels, "channel")}${inLanguage(one)}`]),
+    ...report.subtitles.map((one, at) => [at ? "" : "subtitles", `${one.codec}${inLanguage(one)}${one.forced ? ", forced" : ""}`]),
   ];
   if (!report.audio.length) facts.push(["sound", "none"]);
   return html`<h3 class="sub">Found</h3>
@@ -72,6 +72,9 @@ function Verified({ steps, video }) {
         : (last.error_message ?? "It is being checked.")}
     </p>`;
 }
+
+/** Files say "und" for a language that nobody told them. */
+const inLanguage = ({ language }) => (language && language !== "und" ? `, ${language}` : "");
 
 function rate(fraction) {
   const [above, below = 1] = String(fraction).split("/").map(Number);

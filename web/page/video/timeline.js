@@ -1,12 +1,11 @@
 // The timeline: every attempt of every step, over queues and workers, drawn while it happens.
 import { useNow } from "../common/asking.js";
 import { html, useMemo, useState } from "../common/view.js";
-import { span } from "../common/words.js";
+import { OUTCOMES, span } from "../common/words.js";
 import { keyOf, label } from "./timeline_layout.js";
 import { Picture } from "./timeline_picture.js";
 
 const LIVE_MS = 500;
-const MEANING = { completed: "done", running: "at work", partial: "handed back", failed: "failed", cancelled: "cancelled", lost: "its worker vanished" };
 
 export function Timeline({ steps, job }) {
   const running = steps.some((step) => step.outcome === "running");
@@ -43,7 +42,7 @@ function waited(step) {
 
 function Facts({ step, now }) {
   return html`<b>${step.step.replace(/_/g, " ")}</b><span>${label(step)}</span>
-    <span>${MEANING[step.outcome]}${step.outcome === "running" ? `, ${Math.floor(step.percent)}%` : ""}</span>
+    <span>${OUTCOMES[step.outcome]}${step.outcome === "running" ? `, ${Math.floor(step.percent)}%` : ""}</span>
     <span class="muted">waited ${span(waited(step))}, worked ${span(worked(step, now))}</span>
     <span class="muted">${step.worker_name ?? step.worker_id}, ${step.queue}</span>
     ${step.error_message && html`<span class="bad-text">${step.error_message} <span class="code">${step.error_code}</span></span>`}`;
@@ -62,7 +61,7 @@ function Table({ steps, now }) {
           <td>${step.step.replace(/_/g, " ")} <span class="muted">${step.step === "transcode" ? label(step) : ""}</span></td>
           <td>${step.attempt}</td><td>${step.worker_name ?? step.worker_id ?? "–"}</td><td>${step.queue}</td>
           <td class="number">${span(waited(step))}</td><td class="number">${span(worked(step, now))}</td>
-          <td>${MEANING[step.outcome]}${step.error_code ? html` <span class="code">${step.error_code}</span>` : ""}</td></tr>`,
+          <td>${OUTCOMES[step.outcome]}${step.error_code ? html` <span class="code">${step.error_code}</span>` : ""}</td></tr>`,
       )}</tbody>
     </table></div>`}
   </details>`;

@@ -78,7 +78,11 @@ export function ticks(seconds, room) {
 /** What an attempt is called in the picture. */
 export function label(step) {
   const what = step.qualities.length && step.step === "transcode" ? step.qualities.join(" ") : step.step.replace(/_/g, " ");
-  const part = step.span && step.step === "transcode" ? ` ${step.span.first_segment + 1}–${step.span.first_segment + step.span.segments}` : "";
+  const part = step.span && step.step === "transcode" ? ` ${segments(step.span)}` : "";
   const again = step.attempt > 1 ? ` · try ${step.attempt}` : step.generation > 0 ? ` · round ${step.generation + 1}` : "";
   return what + part + again;
+}
+
+function segments({ first_segment: first, segments: count }) {
+  return count > 1 ? `${first + 1}–${first + count}` : `${first + 1}`;
 }

@@ -26,13 +26,13 @@ export function Video({ id }) {
     <header class="video-head">
       <a class="plain-button back" href="#/" aria-label="To the library"><${Icon} name="back" /></a>
       <div>
-        <h1>${video.title}</h1>
+        <h1 dir="auto">${video.title}</h1>
         <p class="meta">
           <${State} of=${state(video, progress)} word=${word(video, progress)} />
           ${video.duration > 0 && html`<span>${clock(video.duration)}</span>`}
           ${video.source_width > 0 && html`<span>${video.source_width}×${video.source_height}</span>`}
           <span>${bytes(video.source_size_bytes)}</span>
-          ${video.owner && html`<a href="#/?owner=${encodeURIComponent(video.owner)}">${video.owner}</a>`}
+          ${video.owner && html`<a href="#/?owner=${encodeURIComponent(video.owner)}" dir="auto">${video.owner}</a>`}
           <span>${job?.tier ?? video.tier}</span><time datetime=${video.created_at}>${moment(video.created_at)}</time>
         </p>
       </div>
@@ -40,7 +40,7 @@ export function Video({ id }) {
     </header>
     ${video.error_message && html`<p class="note ${video.error_code === "CANCELLED" ? "" : "bad"}"><b>${video.error_message}</b> <span class="code">${video.error_code}</span></p>`}
     ${video.missing.length > 0 &&
-    html`<p class="note warn">Without ${video.missing.map((one) => `${one.name} (${one.sentence})`).join(", ")} A retry makes just that.</p>`}
+    html`<p class="note warn">Missing: ${video.missing.map((one) => `${one.name} (${one.sentence})`).join(", ")}. A retry makes just what is missing.</p>`}
     <div class="video-main">
       <${Screen} video=${video} progress=${progress} />
       ${progress || job || !video.job_id
@@ -88,10 +88,11 @@ function Screen({ video, progress }) {
 
 function Waiting({ video, progress }) {
   const failed = video.status === "failed";
+  const paused = !failed && progress?.state === "paused";
   return html`<div class="player ${failed ? "is-short" : ""}"><div class="player-wait">
-    <${Icon} name=${failed ? "warn" : "film"} size=${34} />
-    <h2>${failed ? "There is nothing to play" : "It plays soon"}</h2>
-    <p>${failed ? "Its source is kept: it can be tried again." : "As soon as the start is encoded, while the rest is made."}</p>
+    <${Icon} name=${failed ? "warn" : paused ? "pause" : "film"} size=${34} />
+    <h2>${failed ? "There is nothing to play" : paused ? "It is paused" : "It plays soon"}</h2>
+    <p>${failed ? "Its source is kept: it can be tried again." : paused ? "Resume it, and it goes on where it stopped." : "As soon as the start is encoded, while the rest is made."}</p>
     ${!failed && html`<${Bar} percent=${progress?.percent} label="Progress" />`}
   </div></div>`;
 }

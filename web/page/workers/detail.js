@@ -3,7 +3,7 @@ import { useAsked } from "../common/asking.js";
 import { Dialog } from "../common/dialog.js";
 import { Broken, State } from "../common/states.js";
 import { html } from "../common/view.js";
-import { ago, bytes, span, speed } from "../common/words.js";
+import { ago, bytes, OUTCOMES, span, speed } from "../common/words.js";
 import { encoders, ffmpegs, gpu } from "./capabilities.js";
 
 export function Detail({ id, close }) {
@@ -37,7 +37,7 @@ function Steps({ steps }) {
     ${steps.slice(0, 20).map(
       (step) => html`<li key=${`${step.job_id}/${step.step_key}/${step.generation}/${step.attempt}`}>
         <time>${step.finished_at ? span((Date.parse(step.finished_at) - Date.parse(step.started_at)) / 1000) : "now"}</time>
-        <div>${step.step.replace(/_/g, " ")} of job ${step.job_id} <${State} of=${step.outcome} /></div></li>`,
+        <div>${step.step.replace(/_/g, " ")} of job ${step.job_id} <${State} of=${step.outcome} word=${OUTCOMES[step.outcome]} /></div></li>`,
     )}
   </ul>`;
 }

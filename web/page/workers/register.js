@@ -37,9 +37,10 @@ export function Key({ given, close }) {
   const [told, setTold] = useState("");
   const keep = async () => setTold(await copy(given.api_key));
   return html`<${Dialog} title="Keep this key" close=${close} stays>
-    <p class="muted">It is shown this once: only its hash is kept. The worker sends it as <code>X-Worker-API-Key</code>.</p>
+    <p class="muted">It is shown this once: only its hash is kept.</p>
     <p class="secret"><code>${given.api_key}</code>
       <button class="plain-button" aria-label="Copy the key" onClick=${keep}><${Icon} name="copy" /></button></p>
+    <p class="muted">On its machine: <code>VLOG_WORKER_API_KEY=… vlog worker --api ${location.origin}</code></p>
     <dl class="facts"><dt>worker</dt><dd class="mono">${given.worker_id}</dd></dl>
     <footer><span class="muted" role="status">${told}</span><button class="button primary" onClick=${close}>I have it</button></footer>
   <//>`;

@@ -18,17 +18,19 @@ const SET_ASIDE = "set aside: a test of its own failed";
 
 export function Row({ one, now, reload, look, ask }) {
   const state = one.revoked_at ? "revoked" : one.quarantined_at && one.status !== "disabled" ? "quarantined" : one.status;
+  // A worker is idle while a slot is free, whatever it does in the others.
+  const isAtWork = state === "idle" && one.current_video_id;
   const device = gpu(one.capabilities);
   const nothing = html`<span class="muted">–</span>`;
   return html`<tr>
     <td class="of-worker"><span class="worker-name"><b>${one.worker_name ?? one.worker_id.slice(0, 8)}</b><small>${one.worker_type}</small></span></td>
-    <td data-head="State"><${State} of=${state} word=${state === "quarantined" ? "set aside" : state} /></td>
+    <td data-head="State"><${State} of=${isAtWork ? "busy" : state} word=${isAtWork ? "at work" : state === "quarantined" ? "set aside" : state} /></td>
     <td data-head="Pools"><${Pools} one=${one} /></td>
     <td data-head="At work on">${one.current_video_id ? html`<a href="#/videos/${one.current_video_id}">video ${one.current_video_id}</a>` : nothing}</td>
     <td data-head="Speed"><${Speed} one=${one} /></td>
     <td data-head="GPU">${device ?? nothing}</td>
     <td data-head="Version" class="mono version" title=${one.version}>${one.version ?? "–"}</td>
-    <td data-head="Heard of"><time datetime=${one.last_heartbeat} title=${one.last_heartbeat}>${ago(one.last_heartbeat, now)}</time></td>
+    <td data-head="Last heard"><time datetime=${one.last_heartbeat} title=${one.last_heartbeat}>${ago(one.last_heartbeat, now)}</time></td>
     <td class="number of-actions"><${Menu} label="Actions for ${one.worker_name ?? one.worker_id}" icon="more" items=${deeds(one, reload, look, ask)} kind="plain-button" /></td>
   </tr>`;
 }
@@ -55,6 +57,7 @@ function deeds(one, reload, look, ask) {
 
 function Pools({ one }) {
   const { capabilities: can, pools_aside: aside = [] } = one;
+  if (!pools(can).length) return html`<span class="muted">–</span>`;
   return html`<span class="pools">${pools(can).map((pool) => {
     const out = aside.includes(pool);
     return html`<span key=${pool} class=${out ? "is-aside" : ""} title=${out ? SET_ASIDE : undefined}>${pool}${Number(can.slots?.[pool]) ? ` ${Number(can.slots[pool])}` : ""}

@@ -9,7 +9,7 @@ import { useWorkers } from "./list.js";
 import { Key, Register } from "./register.js";
 import { Ghost, Row } from "./row.js";
 
-const HEADS = ["Worker", "State", "Pools", "At work on", "Speed", "GPU", "Version", "Heard of"];
+const HEADS = ["Worker", "State", "Pools", "At work on", "Speed", "GPU", "Version", "Last heard"];
 
 export function Workers() {
   const { workers, error, reload } = useWorkers();
