@@ -84,7 +84,7 @@ def create_app(
     signed_out = SignedOut()
     live = Live(database, signed_out)
     gateway = Gateway(temporal)
-    signs = SignsOfLife(database)
+    signs = SignsOfLife(database, settings.worker_heartbeat_interval)
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, None, claim_s=claim_minutes * 60 if claim_minutes else None)
 

@@ -90,10 +90,14 @@ class Gateway:
     # --- claim --------------------------------------------------------------------------------------------------
 
     async def claim(
-        self, queue: TaskQueue, worker: str, wait_s: float, hung_up: Callable[[], Awaitable[None]]
+        self,
+        queue: TaskQueue,
+        worker: str,
+        wait_s: float,
+        hung_up: Callable[[], Awaitable[None]],
+        left: asyncio.Event,
     ) -> Taken | None:
-        """Wait for a step; None when there was none, when the caller has hung up, or when this process stops."""
-        left = asyncio.Event()
+        """Wait for a step; None when there was none, when the caller has left, or when this process stops."""
         # A task of its own: when the caller's is cancelled, what Temporal has given out must still go back.
         taking = self._keep(self._take(queue, worker, wait_s, left))
         watching = asyncio.create_task(_when(hung_up, left))

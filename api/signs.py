@@ -1,7 +1,12 @@
-"""Signs of life, noted together once in a while: two hundred waiting machines are not two hundred transactions."""
+"""Signs of life, noted together once in a while: two hundred waiting machines are not two hundred transactions.
+
+Whoever has a question for work open lives: the API says so for it, at every heartbeat, and hears for it how it stands.
+"""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import structlog
 
@@ -16,17 +21,39 @@ AGAIN_S = 5.0
 MOST = 10_000
 
 
+class Question:
+    """An open question for work: left by who asked, or shut out by a person."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.is_shut_out = False
+
+    def shut_out(self) -> None:
+        self.is_shut_out = True
+        self.left.set()
+
+
 class SignsOfLife:
     """One per API process. Its calls never fail and never wait; plans count on a worker a moment later."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, heartbeat_s: float) -> None:
+        self._database, self._heartbeat_s = database, heartbeat_s
         self._noted = Signs()
+        self._open: defaultdict[str, set[Question]] = defaultdict(set)
         self._news = asyncio.Event()
 
-    def asks(self, worker_id: str) -> None:
-        """Note that a worker asks for work."""
+    @contextmanager
+    def asking(self, worker_id: str) -> Iterator[Question]:
+        """Note that a worker asks for work, and for as long as it waits that it lives."""
+        question = Question()
         self._note(Signs(asks={worker_id}))
+        self._open[worker_id].add(question)
+        try:
+            yield question
+        finally:
+            self._open[worker_id].discard(question)
+            if not self._open[worker_id]:
+                del self._open[worker_id]
 
     def beats(self, worker_id: str) -> None:
         """Note that a worker says what it said before: that it lives."""
@@ -43,16 +70,32 @@ class SignsOfLife:
 
     async def run(self) -> None:
         """Write what was noted, for ever; while Postgres is away it waits."""
-        while await self._news.wait():
+        loop = asyncio.get_running_loop()
+        beat_at = loop.time() + self._heartbeat_s
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(beat_at):
+                    await self._news.wait()
+            if loop.time() >= beat_at:
+                beat_at = loop.time() + self._heartbeat_s
+                self._note(Signs(asks=set(self._open), beats=Counter(self._open.keys())))
             noted, self._noted = self._noted, Signs()
             self._news.clear()
-            try:
-                async with self._database.write() as session:
-                    late = await writes_signs.take(session, noted)
-            except Exception as error:
-                log.warning("signs_not_noted", count=len(noted), error=type(error).__name__)
-                late = noted
-                await asyncio.sleep(AGAIN_S)
-            if late:
-                self._note(late)
-            await asyncio.sleep(EVERY_S)
+            if noted:
+                await self._write(noted)
+                await asyncio.sleep(EVERY_S)
+
+    async def _write(self, noted: Signs) -> None:
+        try:
+            async with self._database.write() as session:
+                taken = await writes_signs.take(session, noted, self._open.keys())
+        except Exception as error:
+            log.warning("signs_not_noted", count=len(noted), error=type(error).__name__)
+            self._note(noted)
+            await asyncio.sleep(AGAIN_S)
+            return
+        if taken.late:
+            self._note(taken.late)
+        for worker_id in taken.unwelcome & self._open.keys():
+            for question in self._open[worker_id]:
+                question.shut_out()

@@ -82,6 +82,7 @@ async def register(request: Request, response: Response, here: Here, actor: Acto
 async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
     """Say that a worker lives, whether it has a free slot, and what changed about it; learn how it stands.
 
+    Who waits for an answer of `claim` need not: the API knows that it lives, and that answer says when it is shut out.
     A disabled worker is answered 403 and should go on beating: the first 200 says that it was enabled. A 401 is for
     good: it needs a new key. Either way it takes no more work and hands back what it has. One whose own test fails says
     which pools it sets aside, and is reminded of them when it is started again.

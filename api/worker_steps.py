@@ -75,7 +75,6 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
     what is made is put to `/api/worker/output/…`, each with the claim in `X-Worker-Claim`.
     """
     asked = await small_json(request, ClaimAsked)
-    signs_of(request).asks(caller.worker_id)
 
     async def hung_up() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -83,15 +82,18 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
 
     queue = Pool(asked.pool).queue
     gateway = gateway_of(request)
-    with open_calls_of(request).question(caller.worker_id):
-        taken = await gateway.claim(queue, caller.name, asked.wait_s, hung_up)
-    if taken is None:
+    with open_calls_of(request).question(caller.worker_id), signs_of(request).asking(caller.worker_id) as question:
+        taken = await gateway.claim(queue, caller.name, asked.wait_s, hung_up, question.left)
+    if taken is None and not question.is_shut_out:
         return Response(status_code=204)
     try:
         await insist_on_welcome(request)  # it may have waited for longer than a heartbeat
     except Exception:
-        await gateway.give_back(taken)
+        if taken is not None:
+            await gateway.give_back(taken)
         raise
+    if taken is None:  # it was let in again meanwhile
+        return Response(status_code=204)
     held, mine = taken.held, taken.held.claim_by(caller.identity)
     recorder = recorder_of(request)
     recorder.started(mine)

@@ -1,13 +1,16 @@
 """Signs of life of many workers at once. What changes what people see of a worker is written by `writes_workers`."""
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from sqlalchemy import select, text
 
+from contracts.states import WorkerStanding, WorkerStatus
 from mirror.events import TOPIC_WORKERS, notify_all
 from mirror.sessions import WriteSession
 from mirror.tables import Worker
+from mirror.writes_workers import standing_of, take_word
 
 
 @dataclass
@@ -42,7 +45,7 @@ _WORKERS = text(
         asked_at = CASE WHEN told.asks THEN clock_timestamp() ELSE w.asked_at END,
         heartbeats = w.heartbeats + told.beats
     FROM told WHERE w.id = told.id
-    RETURNING w.worker_id
+    RETURNING w.worker_id, w.status, w.revoked_at
     """
 )
 _KEYS = text(
@@ -54,11 +57,17 @@ _KEYS = text(
 )
 
 
-async def take(s: WriteSession, signs: Signs) -> Signs:
+@dataclass(frozen=True)
+class Taken:
+    late: Signs  # of those whose rows somebody else is at: waiting for one with others in hand could wait for ever
+    unwelcome: Set[str]  # disabled, revoked, or known no more
+
+
+async def take(s: WriteSession, signs: Signs, waiting: Set[str] = frozenset()) -> Taken:
     """Take signs of life of workers that are what they were; who asks for work is then counted on.
 
-    Gives those whose rows somebody else is at: waiting for one with others in hand could wait for ever. A key that is
-    just being revoked was used last a moment earlier.
+    Who is `waiting` for an answer just now is there, whatever was thought of it; of others, one that asked a moment ago
+    may have left since. A key that is just being revoked was used last a moment earlier.
     """
     workers = list(signs.asks | signs.beats.keys())
     told = {
@@ -66,13 +75,22 @@ async def take(s: WriteSession, signs: Signs) -> Signs:
         "asks": [worker_id in signs.asks for worker_id in workers],
         "beats": [signs.beats.get(worker_id, 0) for worker_id in workers],
     }
-    taken = set(await s.scalars(_WORKERS, told)) if workers else set()
+    rows = (await s.execute(_WORKERS, told)).all() if workers else []
+    taken = {row.worker_id for row in rows}
+    shut_out = {
+        row.worker_id
+        for row in rows
+        if standing_of(WorkerStatus(row.status), row.revoked_at) is not WorkerStanding.WELCOME
+    }
+    for row in rows:
+        if row.status == WorkerStatus.OFFLINE and row.revoked_at is None and row.worker_id in waiting:
+            await take_word(s, row.worker_id, WorkerStatus.ACTIVE, {})
     if signs.keys:
         await s.execute(_KEYS, {"keys": list(signs.keys)})
     await notify_all(s, TOPIC_WORKERS, [worker_id for worker_id in signs.beats if worker_id in taken])
     if len(taken) == len(workers):
-        return Signs()
+        return Taken(Signs(), shut_out)
     left = [worker_id for worker_id in workers if worker_id not in taken]
     there = set(await s.scalars(select(Worker.worker_id).where(Worker.worker_id.in_(left))))  # not who was deleted
     beats = Counter({one: times for one, times in signs.beats.items() if one in there})
-    return Signs(asks=signs.asks & there, beats=beats)
+    return Taken(Signs(asks=signs.asks & there, beats=beats), shut_out | (set(left) - there))

@@ -254,8 +254,9 @@ class RemoteWorker:
         every_s, told = self._kit.settings.worker_heartbeat_interval, False
         while True:
             self._beat_now.clear()
+            status = self._status()
             try:
-                heard = await self._api.beat(self._status(), None if told else described)
+                heard = await self._api.beat(status, None if told else described)
                 every_s = heard.every_s
                 if not told:
                     self._notes.found = heard.pools_aside
@@ -268,9 +269,18 @@ class RemoteWorker:
                     raise KeyRefused(f"{error.sentence} ({error.answer})") from error
             except VlogError as error:  # whatever a proxy on the way makes of it, the next one may be heard
                 log.warning("heartbeat not heard: %s", error.sentence)
-            with contextlib.suppress(TimeoutError):
+            await self._rest(every_s, status if told else None)
+
+    async def _rest(self, every_s: float, told: str | None) -> None:
+        """Wait until a beat is due. While a question of who is as it said is open, the API knows that it lives."""
+        is_due = False
+        while not is_due:
+            try:
                 async with asyncio.timeout(every_s):
                     await self._beat_now.wait()
+                is_due = True
+            except TimeoutError:
+                is_due = told != self._status() or all(asking.done() for asking in self._asking.values())
 
     def _status(self) -> str:
         # Busy when its encoders are: a probe under way keeps nobody waiting.

@@ -2,15 +2,21 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Set
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from media.tools import find_tools
 from mirror import writes_signs
-from mirror.writes_signs import Signs
-from tests.integration.api.running import Api
-from tests.integration.api.workers import Machine, register
+from mirror.writes_signs import Signs, Taken
+from tests.integration.api.claiming import post
+from tests.integration.api.remote_worker import working
+from tests.integration.api.running import Api, TemporalServer, serving
+from tests.integration.api.workers import Machine, events, refused, register
 from tests.support.eventually import eventually
+from workers.remote_api import Heard, RemoteApi
 
 
 async def rows(api: Api) -> dict[str, Any]:
@@ -39,9 +45,9 @@ async def test_beats_that_say_nothing_new_are_written_together_and_every_one_cou
     written: list[Signs] = []
     take = writes_signs.take
 
-    async def counted(session: Any, signs: Signs) -> Signs:
+    async def counted(session: Any, signs: Signs, waiting: Set[str]) -> Taken:
         written.append(signs)
-        return await take(session, signs)
+        return await take(session, signs, waiting)
 
     monkeypatch.setattr(writes_signs, "take", counted)
     for _ in range(10):
@@ -69,13 +75,15 @@ async def test_a_worker_whose_row_is_held_is_taken_later_and_holds_up_nobody(lon
     async with lonely_api.database.write() as holder:
         await writes_signs.take(holder, Signs(asks={ids["held"]}))
         async with asyncio.timeout(10), lonely_api.database.write() as session:
-            late = await writes_signs.take(session, signs)
+            taken = await writes_signs.take(session, signs)
+        late = taken.late
+        assert taken.unwelcome == {"deleted"}
         assert (late.asks, late.beats) == ({ids["held"]}, Counter({ids["held"]: 3}))
         seen = await rows(lonely_api)
         assert (seen["free"]["asked_at"] is not None, seen["held"]["asked_at"]) == (True, None)
         assert seen["free"]["ago"].total_seconds() < 100 < seen["held"]["ago"].total_seconds()
     async with lonely_api.database.write() as session:
-        assert not await writes_signs.take(session, late)
+        assert not (await writes_signs.take(session, late)).late
     assert (await rows(lonely_api))["held"]["heartbeats"] == 1 + 3
 
 
@@ -85,7 +93,8 @@ async def test_a_sign_that_is_written_after_a_person_s_word_changes_nothing_of_i
         assert (await machine.command("PUT" if verb == "disable" else "POST", verb)).status_code == 200
         async with lonely_api.database.write() as session:
             sign = Signs(asks={machine.worker_id}, beats=Counter([machine.worker_id]))
-            assert not await writes_signs.take(session, sign)
+            taken = await writes_signs.take(session, sign, {machine.worker_id})
+        assert (len(taken.late), taken.unwelcome) == (0, {machine.worker_id})
     assert {name: row["status"] for name, row in (await rows(lonely_api)).items()} == {
         "out": "disabled",
         "gone": "offline",
@@ -97,7 +106,7 @@ async def test_signs_wait_for_a_postgres_that_is_away(lonely_api: Api, monkeypat
     monkeypatch.setattr("api.signs.AGAIN_S", 0.1)
     take, failed = writes_signs.take, asyncio.Event()
 
-    async def away(session: Any, signs: Signs) -> Signs:
+    async def away(session: Any, signs: Signs, waiting: Set[str]) -> Taken:
         failed.set()
         raise OSError("Postgres is away")
 
@@ -106,3 +115,58 @@ async def test_signs_wait_for_a_postgres_that_is_away(lonely_api: Api, monkeypat
     await asyncio.wait_for(failed.wait(), 20)
     monkeypatch.setattr(writes_signs, "take", take)
     await beaten(lonely_api, "one", 2)
+
+
+@pytest.fixture
+async def brisk(database_url: str, tmp_path: Path, temporal_server: TemporalServer) -> AsyncIterator[Api]:
+    """An API whose workers beat twice a second."""
+    async with serving(
+        database_url, tmp_path / "storage", temporal_address=temporal_server.address, worker_heartbeat_interval=0.5
+    ) as running:
+        yield running
+
+
+async def test_who_waits_for_work_lives_without_a_word_and_hears_when_it_is_shut_out(brisk: Api) -> None:
+    machine, other = await idle(brisk, "one"), await idle(brisk, "other")
+    asking = asyncio.create_task(post(brisk, machine, "claim", pool="cpu", wait_s=50))
+    await beaten(brisk, "one", 3)
+    # It was thought lost, while nobody could write that it lives.
+    await brisk.change("UPDATE workers SET status = 'offline'")
+
+    async def is_back() -> bool:
+        return (await machine.status(), await other.status()) == ("idle", "offline")
+
+    await eventually(is_back, within=5)
+    assert [event for event, _ in await events(brisk)][-1] == "worker.online"
+    await machine.command("PUT", "disable")
+    assert refused(await asyncio.wait_for(asking, 20)) == (403, "WORKER_DISABLED")
+
+
+async def test_a_remote_worker_beats_only_while_it_does_not_ask(
+    brisk: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    beat, machine = RemoteApi.beat, await register(brisk, "far")
+
+    async def counted(self: RemoteApi, status: str, about: dict[str, Any] | None = None) -> Heard:
+        said.append(status)
+        return await beat(self, status, about)
+
+    monkeypatch.setattr(RemoteApi, "beat", counted)
+    async with working(brisk, machine, tmp_path / "far", await find_tools()):
+        await beaten(brisk, "far", 5)
+        assert len(said) < 3, "the API said the rest for it"
+        await machine.command("PUT", "disable")  # then it asks no more
+
+        async def beats() -> bool:
+            return len(said) > 5
+
+        await eventually(beats, within=10)
+
+
+async def test_who_has_left_is_not_brought_back_by_what_it_asked_before(lonely_api: Api) -> None:
+    machine = await idle(lonely_api, "one")
+    await machine.beat("offline")
+    async with lonely_api.database.write() as session:
+        await writes_signs.take(session, Signs(asks={machine.worker_id}))
+    assert await machine.status() == "offline"
