@@ -24,4 +24,5 @@ async def test_who_is_shut_out_while_it_asks_is_given_nothing_and_costs_nothing(
         async with asyncio.timeout(10):
             assert refused(await asking) == answer
         other = await claimed(api, "steady")
-        assert (other.claimed["generation"], other.claimed["attempt"]) == (1, 1)
+        # It was on its way to who was shut out and went back, or the question was ended before it came.
+        assert other.claimed["attempt"] == 1
