@@ -120,7 +120,10 @@ class Gateway:
 
     async def give_back(self, taken: Taken) -> bool:
         """Let somebody else have a step that nobody was told of; False when that did not happen."""
-        return await self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key)
+        # Kept: the request of which this is the end may be cancelled.
+        return await asyncio.shield(
+            self._keep(self._give_back(taken.held.token, taken.held.attempt, taken.held.step_key))
+        )
 
     def answered(self, taken: Taken, lost: Callable[[], None]) -> None:
         """Expect a word of a step whose answer is on its way; when none comes it goes back, and `lost` hears of it."""

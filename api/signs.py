@@ -68,6 +68,15 @@ class SignsOfLife:
             self._noted.add(more)
             self._news.set()
 
+    def left(self, worker_id: str) -> None:
+        """End the questions of a worker that says that it leaves: a proxy may keep them open."""
+        for question in self._open.get(worker_id, ()):
+            question.left.set()
+
+    def _waiting(self) -> set[str]:
+        """Give who waits; a question that was left is open until Temporal has let it go."""
+        return {one for one, questions in self._open.items() if any(not each.left.is_set() for each in questions)}
+
     async def run(self) -> None:
         """Write what was noted, for ever; while Postgres is away it waits."""
         loop = asyncio.get_running_loop()
@@ -78,7 +87,8 @@ class SignsOfLife:
                     await self._news.wait()
             if loop.time() >= beat_at:
                 beat_at = loop.time() + self._heartbeat_s
-                self._note(Signs(asks=set(self._open), beats=Counter(self._open.keys())))
+                waiting = self._waiting()
+                self._note(Signs(asks=waiting, beats=Counter(waiting)))
             noted, self._noted = self._noted, Signs()
             self._news.clear()
             if noted:
@@ -88,7 +98,7 @@ class SignsOfLife:
     async def _write(self, noted: Signs) -> None:
         try:
             async with self._database.write() as session:
-                taken = await writes_signs.take(session, noted, self._open.keys())
+                taken = await writes_signs.take(session, noted, self._waiting())
         except Exception as error:
             log.warning("signs_not_noted", count=len(noted), error=type(error).__name__)
             self._note(noted)

@@ -101,6 +101,7 @@ async def heartbeat(request: Request, here: Here, caller: ByKey) -> Beaten:
         if value is not None
     }
     if beat.status == "offline":
+        signs_of(request).left(caller.worker_id)
         await recorder_of(request).settled(caller.worker_id)
     async with here.database.write() as session:
         if beat.pools_aside is not None:

@@ -88,7 +88,7 @@ async def claim(request: Request, here: Here, caller: Welcome) -> Claimed | Resp
         return Response(status_code=204)
     try:
         await insist_on_welcome(request)  # it may have waited for longer than a heartbeat
-    except Exception:
+    except BaseException:  # also when this process stops just now
         if taken is not None:
             await gateway.give_back(taken)
         raise

@@ -52,7 +52,8 @@ class Database:
             max_overflow=0,
             pool_timeout=CONNECT_TIMEOUT_S * 2,
             pool_pre_ping=True,  # after a restart of Postgres the pool holds dead connections
-            # For the ping, which otherwise opens a transaction of its own: three round trips before each session.
+            # For the ping, which otherwise opens a transaction of its own: three round trips before each session. Only
+            # a PgBouncer in transaction mode wants that, and there we could not listen either.
             isolation_level="AUTOCOMMIT",
             connect_args={
                 "timeout": CONNECT_TIMEOUT_S,

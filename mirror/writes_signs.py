@@ -82,12 +82,12 @@ async def take(s: WriteSession, signs: Signs, waiting: Set[str] = frozenset()) -
         for row in rows
         if standing_of(WorkerStatus(row.status), row.revoked_at) is not WorkerStanding.WELCOME
     }
-    for row in rows:
-        if row.status == WorkerStatus.OFFLINE and row.revoked_at is None and row.worker_id in waiting:
-            await take_word(s, row.worker_id, WorkerStatus.ACTIVE, {})
+    silent = {row.worker_id for row in rows if row.status == WorkerStatus.OFFLINE and row.revoked_at is None}
+    for worker_id in silent & waiting:
+        await take_word(s, worker_id, WorkerStatus.ACTIVE, {})
     if signs.keys:
         await s.execute(_KEYS, {"keys": list(signs.keys)})
-    await notify_all(s, TOPIC_WORKERS, [worker_id for worker_id in signs.beats if worker_id in taken])
+    await notify_all(s, TOPIC_WORKERS, list((signs.beats.keys() & taken) | (silent & waiting)))
     if len(taken) == len(workers):
         return Taken(Signs(), shut_out)
     left = [worker_id for worker_id in workers if worker_id not in taken]

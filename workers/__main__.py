@@ -16,7 +16,8 @@ from runtime.logs import configure_logs
 from runtime.names import SettingsError
 from runtime.settings import load_settings
 from workers.main import serve
-from workers.remote import KeyRefused, serve_remote
+from workers.remote import KeyRefused
+from workers.remote_serving import serve_remote
 
 log = structlog.get_logger("worker")
 

@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import logging
-import signal
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -14,35 +13,30 @@ from temporalio.worker import SlotMarkUsedContext, SlotPermit, SlotReleaseContex
 
 from activities.failures import FailureInterceptor
 from contracts.errors import VlogError
-from contracts.gateway import MOST_WAIT_S, REMOTE_POOLS
-from contracts.queues import ENCODERS, Pool, with_probes
+from contracts.gateway import MOST_WAIT_S
+from contracts.queues import ENCODERS, Pool
 from media.gpu import Gpu
-from media.tools import Toolbox, find_tools
+from media.tools import Toolbox
 from runtime.names import SettingsError
 from runtime.settings import Settings
 from storage.cache import Cache
 from storage.http import HttpStore
-from storage.http_calls import Refused, Waits, WorkerCalls, is_open_to_all
+from storage.http_calls import Refused, Waits
 from storage.local import LocalStore
 from workers.build import encoding_steps, probing_steps
-from workers.describing import about
-from workers.gpu import look_for_gpu
-from workers.machine import this_machine
 from workers.quarantine import Quarantine
 from workers.remote_api import ClaimedStep, RemoteApi
 from workers.remote_notes import RemoteNotes
 from workers.remote_step import RemoteStepRun
 from workers.room import Lane, Room, RoomInterceptor
 from workers.self_test import test_encode, test_gpu
-from workers.slots import all_slots, memory_for_steps
-from workers.version import code_version
 
 log = logging.getLogger(__name__)
 
-WORK = "work"  # below the home: scratch, and copies of sources
 LEAST_POLL_S = 1.0  # an empty answer that comes sooner is not worth the next question at once
-ABANDONED = 100
 LEAVE_S = 5.0
+IDLE = "idle"
+MOST_SILENT = 10  # beats in a row: five minutes
 NOT_YET = "The API has not welcomed this worker yet."
 
 
@@ -66,55 +60,6 @@ class Kit:
     gpu: Gpu
     work: LocalStore
     cache: Cache
-
-
-async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
-    """Ask for steps until a signal says stop, then drain; a second signal hands everything back now."""
-    url, key = settings.worker_api_url, settings.worker_api_key
-    if url is None or key is None:
-        raise SettingsError("A worker of an API elsewhere needs its address and a key: --api URL --key KEY.")
-    if strange := [pool.value for pool in pools if pool not in REMOTE_POOLS]:
-        raise SettingsError(f"A worker that reaches only the API serves cpu, gpu and probe, not {', '.join(strange)}.")
-    stopping = asyncio.Event()
-    failures = FailureInterceptor()
-
-    def stop() -> None:
-        if stopping.is_set():
-            log.info("a second signal: handing everything back now")
-            failures.hand_back_now()
-        stopping.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-
-    tools = await find_tools(settings.ffmpeg)
-    pools, gpu = await look_for_gpu(settings, pools, tools)
-    machine = replace(this_machine(), gpu_sessions=gpu.sessions)
-    pools = with_probes(pools)
-    slots = all_slots(pools, settings, machine)
-    work = LocalStore(settings.home / WORK)
-    await work.remove_abandoned(limit=ABANDONED)
-    cache = Cache(
-        settings.home / WORK / "cache", limit_bytes=settings.cache_bytes, reserve_bytes=settings.scratch_reserve
-    )
-    room = Room(
-        memory_for_steps(settings, machine),
-        work.free_bytes,
-        reserve_bytes=settings.scratch_reserve,
-        encoder_bytes=settings.encoder_memory,
-    )
-    calls = WorkerCalls(url, key.get_secret_value())
-    described = {"capabilities": about(slots, machine, tools, gpu), "version": code_version()}
-    worker = RemoteWorker(RemoteApi(calls), Kit(settings, tools, gpu, work, cache), room, slots, failures)
-    failures.health = worker.quarantine
-    if is_open_to_all(url):
-        log.warning("the key can be read on its way to %s: give the API a certificate, and an address with https", url)
-    log.info("serving %s for %s", ", ".join(pools), url)
-    try:
-        await worker.run(stopping, described)
-    finally:
-        await calls.aclose()
 
 
 class RemoteWorker:
@@ -254,10 +199,11 @@ class RemoteWorker:
         every_s, told = self._kit.settings.worker_heartbeat_interval, False
         while True:
             self._beat_now.clear()
-            status = self._status()
+            status, is_heard = self._status(), False
             try:
                 heard = await self._api.beat(status, None if told else described)
                 every_s = heard.every_s
+                is_heard = True
                 if not told:
                     self._notes.found = heard.pools_aside
                     await self.quarantine.recall()  # first: whoever is welcome gets work
@@ -269,23 +215,26 @@ class RemoteWorker:
                     raise KeyRefused(f"{error.sentence} ({error.answer})") from error
             except VlogError as error:  # whatever a proxy on the way makes of it, the next one may be heard
                 log.warning("heartbeat not heard: %s", error.sentence)
-            await self._rest(every_s, status if told else None)
+            await self._rest(every_s, may_be_silent=is_heard and status == IDLE)
 
-    async def _rest(self, every_s: float, told: str | None) -> None:
-        """Wait until a beat is due. While a question of who is as it said is open, the API knows that it lives."""
-        is_due = False
-        while not is_due:
-            try:
+    async def _rest(self, every_s: float, *, may_be_silent: bool) -> None:
+        """Wait until a beat is due. Who is idle, as it said, and has a question open is known to live.
+
+        Only for so long: what others made of its row meanwhile is put right by its next word.
+        """
+        for _ in range(MOST_SILENT):
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(every_s):
                     await self._beat_now.wait()
-                is_due = True
-            except TimeoutError:
-                is_due = told != self._status() or all(asking.done() for asking in self._asking.values())
+                return
+            is_asking = any(not asking.done() for asking in self._asking.values())
+            if not may_be_silent or not is_asking or self._status() != IDLE:
+                return
 
     def _status(self) -> str:
         # Busy when its encoders are: a probe under way keeps nobody waiting.
         encoders = [lane for pool, lane in self._lanes.items() if pool in ENCODERS] or self._lanes.values()
-        return "idle" if any(lane.has_room for lane in encoders) else "busy"
+        return IDLE if any(lane.has_room for lane in encoders) else "busy"
 
     def _welcomed(self) -> None:
         if self._shut_out:

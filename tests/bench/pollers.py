@@ -22,6 +22,7 @@ from tests.bench.processes import Process, tree
 from tests.bench.sources import TINY
 from tests.e2e.remote import serving_elsewhere
 from tests.e2e.service import Service
+from workers.remote import MOST_SILENT
 
 POLLERS, BEAT_S = 200, 30.0
 MEASURED_S = 150.0  # of each machine three times two questions, and five times that it lives
@@ -42,6 +43,7 @@ class Heard:
     """What the waiting machines were answered."""
 
     empty: int = 0
+    beats: int = 0
     odd: list[str] = field(default_factory=list)
     waits_s: list[float] = field(default_factory=list)  # from scheduled to here, of each step that came
 
@@ -83,8 +85,9 @@ def pollers(bench: Bench) -> str:
     intro = (
         f"{count} registered machines, each with two questions of {MOST_WAIT_S:g} s always open, one for encodes and"
         f" one for sources to look at, over connections that stay open, without TLS; while they wait the API notes"
-        f" every {BEAT_S:g} s that they live; {measured_s:g} s before they come and as long"
-        f" with them ({heard.empty} empty answers). Shares of one core, by `/proc`. Then {VIDEOS}"
+        f" every {BEAT_S:g} s that they live, and they say so every {BEAT_S * MOST_SILENT:g} s;"
+        f" {measured_s:g} s before they come and as long"
+        f" with them ({heard.empty} empty answers, {heard.beats} beats). Shares of one core, by `/proc`. Then {VIDEOS}"
         f" videos, one by one: from a step's scheduling until a machine has read it, {len(heard.waits_s)} steps."
         f" {when}."
     )
@@ -102,23 +105,25 @@ async def _run(bench: Bench, service: Service, clip: Path, count: int, measured_
     heard = Heard()
     # Spread over one round: machines are not started in the same second.
     spread_s = min(MOST_WAIT_S, measured_s) / count
-    for key in keys:
-        await _beat(service.url, key)
+    silent_s = BEAT_S * MOST_SILENT
     waiting = [
-        asyncio.create_task(_ask(service.url, key, pool, number * spread_s, heard))
+        asyncio.create_task(each)
         for number, key in enumerate(keys)
-        for pool in ASKED
+        for each in (
+            *(_ask(service.url, key, pool, number * spread_s, heard) for pool in ASKED),
+            _beat(service.url, key, (number + 1) * silent_s / count, heard),
+        )
     ]
     try:
         await asyncio.sleep(count * spread_s + 2)
-        heard.empty = 0
+        heard.empty = heard.beats = 0
         asked = await _measure(service.process.pid, measured_s)
-        bench.say(f"{count} wait: {asked.whole:.2%} of a core; {heard.empty} empty answers")
-        empty = heard.empty
+        bench.say(f"{count} wait: {asked.whole:.2%} of a core; {heard.empty} empty answers, {heard.beats} beats")
+        empty, beats = heard.empty, heard.beats
         for number in range(VIDEOS):
             created = await service.upload(clip, title=f"waited for {number}")
             await service.ended(created["video_id"], within=60)
-        heard.empty = empty
+        heard.empty, heard.beats = empty, beats
         bench.say(f"{len(heard.waits_s)} steps, at most {max(heard.waits_s, default=0):.2f} s from scheduled to here")
         return alone, asked, heard
     finally:
@@ -182,12 +187,17 @@ async def _ask(url: str, key: str, pool: str, after_s: float, heard: Heard) -> N
             heard.odd.append(f"{status} {body[:200]!r}")
 
 
-async def _beat(url: str, key: str) -> None:
-    """Say once that a machine is there; while its questions are open it has no more to say, as workers/remote.py."""
-    line = await Line.open(url, key)
-    status, body = await line.post("heartbeat", {"status": "idle"})
-    line.close()
-    assert status == 200, body
+async def _beat(url: str, key: str, after_s: float, heard: Heard) -> None:
+    """Say every tenth time that a machine is there, as workers/remote.py does while its questions are open."""
+    while True:
+        line = await Line.open(url, key)
+        status, body = await line.post("heartbeat", {"status": "idle"})
+        line.close()
+        heard.beats += 1
+        if status != 200:
+            heard.odd.append(f"{status} {body[:200]!r}")
+        await asyncio.sleep(after_s)
+        after_s = BEAT_S * MOST_SILENT
 
 
 class Line:
