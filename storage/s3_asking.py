@@ -11,11 +11,13 @@ from obstore.store import S3Store as Bucket
 
 from contracts.errors import ObjectMissing, StorageUnavailable
 from contracts.layout import MIME
+from storage.s3_keys import NOT_LENT, Keys, LentKeys
 from storage.s3_place import S3Place
 from storage.store import ObjectFacts
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
+    from obstore.store import S3Config
 
 R = TypeVar("R")
 
@@ -42,6 +44,8 @@ async def asked(question: Awaitable[R]) -> R:
     except BaseError as error:
         # obstore quotes the whole conversation; of that only the first line is for people.
         said = str(error)
+        if NOT_LENT in said:
+            raise StorageUnavailable(NOT_LENT, detail=said) from error
         if isinstance(error, PermissionDeniedError | Unauthenticated) or "403 Forbidden" in said:
             raise StorageUnavailable("Storage refuses our key.", detail=said) from error
         if "NoSuchBucket" in said:
@@ -50,17 +54,16 @@ async def asked(question: Awaitable[R]) -> R:
 
 
 def open_bucket(place: S3Place, endpoint: str, patience_s: float) -> Bucket:
+    config: S3Config = {"endpoint": endpoint, "region": place.region, "virtual_hosted_style_request": False}
+    if isinstance(place.keys, Keys):
+        config |= {"access_key_id": place.keys.key_id, "secret_access_key": place.keys.secret}
+        if place.keys.token:
+            config |= {"session_token": place.keys.token}
     return Bucket(
         place.bucket,
         prefix=place.prefix or None,
-        config={
-            "endpoint": endpoint,
-            "region": place.region,
-            "access_key_id": place.key_id,
-            "secret_access_key": place.secret,
-            **({"session_token": place.token} if place.token else {}),
-            "virtual_hosted_style_request": False,
-        },
+        config=config,
+        credential_provider=place.keys if isinstance(place.keys, LentKeys) else None,
         client_options={
             "allow_http": endpoint.startswith("http://"),  # whoever wrote it meant it
             "timeout": timedelta(seconds=REQUEST_S),

@@ -160,7 +160,9 @@ class Multipart:
         give_up_at = time.monotonic() + self._patience_s
         wait_s = FIRST_WAIT_S
         while True:
-            signed = signed_headers(self._place, method, url, headers or {}, checksum, datetime.now(UTC))
+            keys = await self._place.keys.now()
+            now = datetime.now(UTC)
+            signed = signed_headers(keys, self._place.region, method, url, headers or {}, checksum, now)
             try:
                 answer = await self._http.request(method, url, content=body, headers=signed)
             except httpx.HTTPError as error:

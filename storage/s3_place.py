@@ -1,11 +1,12 @@
 """Where a bucket is and who we are there: the address people write, and Amazon's own variables for the rest."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
 from contracts.errors import StorageUnavailable
 from storage.keys import checked
+from storage.s3_keys import Keys, LentKeys, find_keys
 
 
 @dataclass(frozen=True)
@@ -14,9 +15,7 @@ class S3Place:
     prefix: str  # of all keys, without slashes around it; may be empty
     endpoint: str  # http:// or https://, without a path
     region: str
-    key_id: str
-    secret: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)  # of keys that end by themselves
+    keys: Keys | LentKeys
 
     def full(self, key: str) -> str:
         """Name an object as the bucket knows it."""
@@ -34,9 +33,6 @@ def s3_place(url: str, environment: Mapping[str, str]) -> S3Place:
     prefix = unquote(parts.path).strip("/")
     if prefix:
         checked(prefix)
-    key_id, secret = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
-    if not key_id or not secret:
-        raise StorageUnavailable("Storage is on S3, and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set.")
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     return S3Place(
@@ -44,9 +40,7 @@ def s3_place(url: str, environment: Mapping[str, str]) -> S3Place:
         prefix=prefix,
         endpoint=checked_endpoint(endpoint) if endpoint else f"https://s3.{region}.amazonaws.com",
         region=region,
-        key_id=key_id,
-        secret=secret,
-        token=environment.get("AWS_SESSION_TOKEN") or None,
+        keys=find_keys(environment),
     )
 
 

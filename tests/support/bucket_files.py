@@ -13,6 +13,7 @@ from typing import Any
 import obstore
 from obstore.store import S3Store as Bucket
 
+from storage.s3_asking import open_bucket
 from storage.s3_place import S3Place
 
 _looking = threading.local()  # within one look, pathlib makes many
@@ -138,17 +139,6 @@ def shown(place: S3Place, root: Path, scratch: Path) -> BucketPath:
     if str(root) not in _seen:
         root.mkdir(parents=True)
         (root / "scratch").symlink_to(scratch)
-        bucket = Bucket(
-            place.bucket,
-            prefix=place.prefix,
-            config={
-                "endpoint": place.endpoint,
-                "region": place.region,
-                "access_key_id": place.key_id,
-                "secret_access_key": place.secret,
-            },
-            client_options={"allow_http": True},
-        )
-        _seen[str(root)] = _Seen(root, bucket)
+        _seen[str(root)] = _Seen(root, open_bucket(place, place.endpoint, patience_s=60))
     _seen[str(root)].look("")  # other programs are told names only, and see what lies there by then
     return BucketPath(root)

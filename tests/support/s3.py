@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from runtime.ports import Reserved, reserve
+from storage.s3_keys import Keys
 from storage.s3_place import s3_place
 from storage.s3_signing import query_string, signed_headers
 from tests.support.missing import missing
@@ -92,7 +93,9 @@ class S3Server:
         """Tell whether it knows us, and the bucket, which it makes only after it has begun to listen."""
         place = s3_place(f"s3://{BUCKET}", self.environment)
         url = f"{place.url()}?{query_string({'list-type': '2', 'max-keys': '1'})}"
-        headers = signed_headers(place, "GET", url, {}, hashlib.sha256(b"").hexdigest(), datetime.now(UTC))
+        keys = Keys(KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"])
+        empty = hashlib.sha256(b"").hexdigest()
+        headers = signed_headers(keys, place.region, "GET", url, {}, empty, datetime.now(UTC))
         with suppress(httpx.HTTPError):
             return httpx.get(url, headers=headers, timeout=2, trust_env=False).status_code == 200
         return False

@@ -4,13 +4,14 @@ import httpx
 import pytest
 
 from contracts.errors import StorageUnavailable
+from storage.s3_keys import Keys
 from storage.s3_multipart import Multipart
 from storage.s3_partial import S3Partial, part_bytes
 from storage.s3_place import S3Place
 from storage.s3_writer import PART_BYTES, S3Writer, writing
 from storage.store import ObjectFacts
 
-PLACE = S3Place("media", "", "http://s3.test", "us-east-1", "k", "hush")
+PLACE = S3Place("media", "", "http://s3.test", "us-east-1", Keys("k", "hush"))
 
 
 class Whole:

@@ -6,18 +6,13 @@ from datetime import UTC, datetime
 import pytest
 
 from contracts.errors import StorageUnavailable
-from storage.s3_place import S3Place, s3_place
+from storage.s3_keys import Keys
+from storage.s3_place import s3_place
 from storage.s3_signing import query_string, signed_headers
 
 KEYS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "hush"}
-EXAMPLE = S3Place(
-    bucket="examplebucket",
-    prefix="",
-    endpoint="https://examplebucket.s3.amazonaws.com",
-    region="us-east-1",
-    key_id="AKIAIOSFODNN7EXAMPLE",
-    secret="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-)
+EXAMPLE = "https://examplebucket.s3.amazonaws.com"
+EXAMPLE_KEYS = Keys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +33,8 @@ EXAMPLE = S3Place(
 )
 def test_a_request_is_signed_as_amazon_signs_it(path: str, headers: dict[str, str], signature: str) -> None:
     empty = hashlib.sha256(b"").hexdigest()
-    made = signed_headers(EXAMPLE, "GET", EXAMPLE.endpoint + path, headers, empty, datetime(2013, 5, 24, tzinfo=UTC))
+    now = datetime(2013, 5, 24, tzinfo=UTC)
+    made = signed_headers(EXAMPLE_KEYS, "us-east-1", "GET", EXAMPLE + path, headers, empty, now)
     assert made["authorization"].endswith(f"Signature={signature}")
 
 
