@@ -146,6 +146,7 @@ async def share(api: Api, page: Page) -> None:
     await expect(page.locator(".share code").nth(1)).to_contain_text(f'<iframe src="{api.url}/watch/film" title="Film"')
     assert await barriers_in_both(page, "a video that is shared") == []
     assert (await api.http.get("/watch/film")).status_code == 200
+    await hear_that_it_is_ready(api, page)
     await page.get_by_role("button", name="Unpublish").click()
     await expect(page.get_by_role("button", name="Make a link")).to_be_visible()
     await page.locator("main").focus()
@@ -153,6 +154,20 @@ async def share(api: Api, page: Page) -> None:
     await page.keyboard.press("l")  # the player has a use for it too
     await expect(page.get_by_role("heading", name="Library")).to_be_attached()
     assert page.url.endswith("#/")
+
+
+async def hear_that_it_is_ready(api: Api, page: Page) -> None:
+    """Whoever watches in public while it is made hears that all qualities are there."""
+    await api.change("UPDATE videos SET status = 'processing', playable_at = now()")
+    assert page.context.browser is not None
+    public = await page.context.browser.new_page()  # somebody else's
+    await public.clock.install()
+    await public.goto(f"{api.url}/watch/film")
+    await expect(public.locator(".player-time")).to_contain_text("growing")
+    await api.change("UPDATE videos SET status = 'ready'")
+    await public.clock.run_for(11_000)
+    await expect(public.locator(".player-time")).not_to_contain_text("growing")
+    await public.close()
 
 
 async def fits_a_phone(page: Page) -> None:
