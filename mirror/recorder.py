@@ -9,13 +9,12 @@ import logging
 import math
 import time
 
-from sqlalchemy.exc import StatementError
-
 from contracts.media import SourceFacts, TranscodePlan
 from contracts.queues import share_of
 from contracts.states import StepOutcome, WorkerStatus
 from contracts.steps import StepProgress
 from mirror.claims import StepClaim, WorkerIdentity
+from mirror.refusals import is_refusal
 from mirror.remembering import THROTTLE_S, Remembered
 from mirror.sessions import Database
 from mirror.step_events import LATER_CODES
@@ -33,9 +32,6 @@ LOOK_S = 0.02
 WORD_S = 5.0  # a worker of which nothing is new is said to live so often, not with every percent of every step
 TRIES_OF_BAD_NEWS = 3  # news that Postgres refuses as such would otherwise be sent for ever
 MOST_REMEMBERED = 5000
-
-# Classes of SQLSTATE that pass by themselves: connection, transaction, resources, locks, operator, system.
-PASSING = frozenset({"08", "25", "40", "53", "55", "57", "58", "XX"})
 
 Fence = tuple[int, str, int, int]
 
@@ -193,7 +189,7 @@ class StepRecorder:
                 load = self._news_of(worker)
                 accepted = await record_step(session, news, worker, load)
         except Exception as error:
-            if _is_refusal(error):
+            if is_refusal(error):
                 return self._refused(fence, entry, error)
             entry.urgent = True
             self._away(error)
@@ -249,6 +245,13 @@ class StepRecorder:
             entry = self._entries[claim.fence] = Remembered(claim, time.monotonic())
         return entry
 
+    def _forget_given_up(self) -> None:
+        """Forget attempts whose end this process will not hear of; should one speak again, it is remembered anew."""
+        now = time.monotonic()
+        for fence, entry in list(self._entries.items()):
+            if entry.is_given_up(now):
+                self._entries.pop(fence, None)
+
     def _forget_one(self) -> None:
         ended = (fence for fence, entry in self._entries.items() if entry.end is not None)
         self._entries.pop(next(ended, next(iter(self._entries))), None)
@@ -266,6 +269,7 @@ class StepRecorder:
 
     def _load(self, worker: WorkerIdentity) -> WorkerLoad:
         """Say what a worker holds now: busy when no slot is free, with the newest job."""
+        self._forget_given_up()
         held = [
             entry.claim
             for entry in list(self._entries.values())
@@ -293,12 +297,3 @@ class StepRecorder:
                 self._loop.call_soon_threadsafe(self._wake.set)
         except RuntimeError:  # the loop is closing: nobody is left to wake
             pass
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Tell news that Postgres will never take from a Postgres that is away, starting up, dead-locked or slow."""
-    if isinstance(error, StatementError) and error.orig is not None:
-        state = getattr(error.orig, "sqlstate", None)
-        return isinstance(state, str) and state[:2] not in PASSING
-    # The statement could not even be made.
-    return isinstance(error, StatementError | TypeError | ValueError | KeyError | AttributeError)

@@ -39,6 +39,11 @@ class Remembered:
             return self.written_at + (timeout if timeout > 0 else DEFAULT_HEARTBEAT_TIMEOUT_S) / 3
         return math.inf
 
+    def is_given_up(self, now: float) -> bool:
+        """Tell whether Temporal has long taken it for lost: its worker died, or told its end to another API."""
+        timeout = self.claim.heartbeat_timeout_s
+        return self.end is None and self.due_at() == math.inf and 0 < timeout < (now - self.beat_at) / 2
+
 
 def _differs(new: StepProgress | None, old: StepProgress | None) -> bool:
     """Tell whether there is something to see: a percent, or a segment."""

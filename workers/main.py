@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import signal
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,6 +36,7 @@ from workers.room import Room
 from workers.self_test import test_encode, test_gpu
 from workers.serving import Serving
 from workers.slots import all_slots, memory_for_steps
+from workers.stopping import stop_on_signals
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +46,8 @@ TEMPORAL_WAIT_S = 3.0
 
 async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
     """Run the pools until a signal says stop, then drain; a second signal stops now."""
-    stopping = asyncio.Event()
     failures = FailureInterceptor()
-
-    def stop() -> None:
-        if stopping.is_set():
-            log.info("a second signal: handing everything back now")
-            failures.hand_back_now()
-        stopping.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    stopping = stop_on_signals(failures.hand_back_now)
 
     joined = resolve(settings)
     called = name_for(settings, pools)  # by what it is told to serve: a GPU that fails today does not rename it

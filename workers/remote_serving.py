@@ -1,8 +1,6 @@
 """`vlog worker --api … --key …`: a machine that reaches nothing but the API, from its start to its end."""
 
-import asyncio
 import logging
-import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,6 +20,7 @@ from workers.remote import Kit, RemoteWorker
 from workers.remote_api import RemoteApi
 from workers.room import Room
 from workers.slots import all_slots, memory_for_steps
+from workers.stopping import stop_on_signals
 from workers.version import code_version
 
 log = logging.getLogger(__name__)
@@ -37,18 +36,8 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
         raise SettingsError("A worker of an API elsewhere needs its address and a key: --api URL --key KEY.")
     if strange := [pool.value for pool in pools if pool not in REMOTE_POOLS]:
         raise SettingsError(f"A worker that reaches only the API serves cpu, gpu and probe, not {', '.join(strange)}.")
-    stopping = asyncio.Event()
     failures = FailureInterceptor()
-
-    def stop() -> None:
-        if stopping.is_set():
-            log.info("a second signal: handing everything back now")
-            failures.hand_back_now()
-        stopping.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    stopping = stop_on_signals(failures.hand_back_now)
 
     tools = await find_tools(settings.ffmpeg)
     pools, gpu = await look_for_gpu(settings, pools, tools)

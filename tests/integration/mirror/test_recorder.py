@@ -181,6 +181,29 @@ async def test_a_worker_is_busy_when_its_last_slot_is_taken(database: Database) 
         assert status(recorder) is WorkerStatus.IDLE
 
 
+async def test_a_step_whose_end_is_never_heard_does_not_keep_its_worker_busy(database: Database) -> None:
+    video = await planned(database)
+    await register(database)
+    lost = claim(video, StepName.TRANSCODE, heartbeat_timeout_s=0.2)
+    async with recording(database) as recorder:
+        recorder.started(lost)
+        await eventually(shows(database, video, current_step="transcode"), within=15)
+        recorder.beat(lost)
+        assert status(recorder) is WorkerStatus.BUSY
+
+        async def is_free() -> bool:
+            return status(recorder) is WorkerStatus.IDLE
+
+        await eventually(is_free, within=5)
+        recorder.beat(lost, encoded(1, 2))  # it lives after all
+        assert status(recorder) is WorkerStatus.BUSY
+
+        async def is_written() -> bool:
+            return bool((await job_row(database, video))["progress_percent"] > 0)
+
+        await eventually(is_written, within=5)
+
+
 async def test_busy_is_not_broken_and_costs_no_try(database: Database) -> None:
     video = await planned(database)
     async with recording(database) as recorder:
