@@ -12,7 +12,7 @@ import pytest
 from media.tools import Toolbox
 from tests.e2e.conftest import make_clip
 from tests.e2e.joined import RATE, SEGMENT_FRAMES, check_joined, check_redone, redone
-from tests.e2e.service import QUICK, Service
+from tests.e2e.service import OFTEN_KEPT, QUICK, Service
 from tests.e2e.test_crashes import pids
 from tests.support.counting import CountingFfmpeg
 from tests.support.eventually import eventually
@@ -29,14 +29,18 @@ def counter(tools: Toolbox, tmp_path: Path) -> CountingFfmpeg:
 @pytest.fixture
 def two_workers(counter: CountingFfmpeg, tmp_path: Path) -> Iterator[Service]:
     running = Service(tmp_path / "home")
-    running.settings = QUICK | {
-        "VLOG_LADDER": "360p=600/96,240p=300/64,180p=200/64",
-        # A worker that is only slow must not be taken for dead: what two of them encode is counted twice.
-        "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": "10",
-        "VLOG_PRESET": "veryfast",
-        "VLOG_MAX_RETRY_ATTEMPTS": "10",
-        "VLOG_FFMPEG": str(counter.program),
-    }
+    running.settings = (
+        QUICK
+        | OFTEN_KEPT
+        | {
+            "VLOG_LADDER": "360p=600/96,240p=300/64,180p=200/64",
+            # A worker that is only slow must not be taken for dead: what two of them encode is counted twice.
+            "VLOG_STEP_HEARTBEAT_TIMEOUT_SECONDS": "10",
+            "VLOG_PRESET": "veryfast",
+            "VLOG_MAX_RETRY_ATTEMPTS": "10",
+            "VLOG_FFMPEG": str(counter.program),
+        }
+    )
     running.start(workers=2)
     try:
         yield running

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from media.tools import Toolbox, find_tools
-from tests.e2e.service import QUICK, ReadyVideo, Service
+from tests.e2e.service import OFTEN_KEPT, QUICK, ReadyVideo, Service
 
 SECONDS, RATE = 8, 30
 
@@ -91,7 +91,7 @@ def paced(tools: Toolbox, folder: Path) -> Path:
 def slow_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service whose encoders are paced, for tests in which something happens in the middle of an encode."""
     folder = tmp_path_factory.mktemp("slow")
-    running = Service(folder / "home", QUICK | {"VLOG_FFMPEG": str(paced(tools, folder))})
+    running = Service(folder / "home", QUICK | OFTEN_KEPT | {"VLOG_FFMPEG": str(paced(tools, folder))})
     running.start()
     try:
         yield running

@@ -23,7 +23,7 @@ from tests.support.s3 import shared_s3_server
 SECONDS = 16
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bucket_service(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("bucket")
     settings = QUICK | {"VLOG_FFMPEG": str(paced(tools, folder))}

@@ -86,7 +86,7 @@ async def test_a_killed_worker_costs_at_most_two_segments_per_quality_and_step(
                 doomed.append(worker)
         return bool(doomed)
 
-    await eventually(well_begun, within=120, every=0.02)
+    await eventually(well_begun, within=120, every=0.05)
     os.kill(doomed[0], signal.SIGKILL)
     video = await two_workers.ended(created["video_id"], within=180)
     assert video["status"] == "ready"

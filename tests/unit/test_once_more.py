@@ -33,7 +33,19 @@ def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_example.py").write_text(text)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        [sys.executable, "-m", "tests.once_more", "-n", "1", "--dist", "loadgroup", "-q", "test_example.py"],
+        [
+            sys.executable,
+            "-m",
+            "tests.once_more",
+            "-n",
+            "1",
+            "--dist",
+            "loadgroup",
+            "-p",
+            "no:schemathesis",
+            "-q",
+            "test_example.py",
+        ],
         cwd=folder,
         env=clean | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

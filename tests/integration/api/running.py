@@ -143,7 +143,7 @@ async def serving(
             assert not running.done(), running.result()
             await asyncio.sleep(0.01)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False, verify=False) as http:
             yield Api(url, http, database, temporal, root, app)
     finally:
         server.should_exit = True

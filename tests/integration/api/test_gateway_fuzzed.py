@@ -3,13 +3,15 @@
 import asyncio
 
 from tests.integration.api.claiming import claimed, step
-from tests.integration.api.fuzzing import attack
 from tests.integration.api.running import Api
 
 EXAMPLES = 8  # of each operation, well formed and ill formed; `make chaos` sends many more
 
 
 async def test_the_worker_api_answers_as_its_document_says_whatever_is_sent(api: Api) -> None:
+    # Not above: schemathesis takes a second to load, in every process that only looks for its tests.
+    from tests.integration.api.fuzzing import attack
+
     async with step(api):
         remote = await claimed(api)
         before = set(api.files())

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -81,6 +82,7 @@ async def serving(client: Client, story: str) -> AsyncIterator[FakeSteps]:
                 workflows=flows if queue == TaskQueue.ORCHESTRATE else [],
                 activities=activities,
                 interceptors=[FailureInterceptor(first_delay_s=0.05)],
+                max_heartbeat_throttle_interval=timedelta(milliseconds=50),  # a cancel comes with a beat
             )
             await running.enter_async_context(worker)
         yield steps
