@@ -8,32 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from temporalio.client import Client
 
-from api import (
-    about,
-    assets,
-    audit,
-    commands,
-    events,
-    growing,
-    health,
-    jobs,
-    metrics,
-    pages,
-    playback,
-    queues,
-    session,
-    sharing,
-    telling,
-    tus,
-    uploading,
-    videos,
-    watching,
-    webhooks,
-    worker_api,
-    worker_files,
-    worker_steps,
-    workers,
-)
+from api import assets, growing, metrics, playback, queues, telling
 from api.announcing import announce
 from api.bodies import AnswerAfterBody, BoundedBodies
 from api.claims import Seal
@@ -48,6 +23,7 @@ from api.measuring import Measure, Measured
 from api.open_calls import OpenCalls
 from api.openapi import DESCRIPTION, TAGS
 from api.parts import Parts
+from api.routes import ROUTES
 from api.security import KnownHost, admin_secret
 from api.signed_in import SignedOut
 from api.signing import Keys
@@ -114,6 +90,7 @@ def create_app(
         description=DESCRIPTION,
         openapi_tags=TAGS,
         lifespan=lifespan,
+        routes=ROUTES.routes,
         docs_url=None,  # /docs is ours: see api/reference.py
         redoc_url=None,
     )
@@ -136,32 +113,6 @@ def create_app(
     app.state.watched = metrics.Watched()
     app.state.shelves = assets.Shelves()
     install(app)
-    for part in (
-        pages,
-        watching,
-        assets,
-        about,
-        session,
-        uploading,
-        tus,
-        videos,
-        sharing,
-        jobs,
-        audit,
-        events,
-        workers,
-        queues,
-        worker_api,
-        worker_steps,
-        worker_files,
-        webhooks,
-        health,
-        metrics,
-        playback,
-    ):
-        app.include_router(part.router)
-    app.include_router(commands.videos)
-    app.include_router(commands.jobs)
 
     # The last one added is the outermost.
     app.add_middleware(BoundedBodies)
