@@ -12,6 +12,7 @@ import yaml
 
 from api.health import router
 from contracts.queues import TaskQueue
+from runtime.names import SettingsError
 from tests.support.deploying import DEPLOY, ROOT, check_command, check_settings, documents
 
 FOLDER = DEPLOY / "kubernetes"
@@ -113,6 +114,19 @@ def test_every_pod_runs_a_real_command_with_real_settings_and_time_to_drain(
     assert DEPLOYMENTS[name]["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
 
 
+def test_no_pod_is_told_of_services_in_names_that_look_like_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = [each["metadata"]["name"] for each in ALL if each["kind"] == "Service"]
+    link = f"{services[0]}_SERVICE_HOST".upper().replace("-", "_")
+    with pytest.raises(SettingsError, match=link):
+        check_settings({link: "10.0.0.1"}, monkeypatch)
+    assert all(pod["enableServiceLinks"] is False for pod in PODS.values())
+
+
+def test_a_new_pod_does_not_wait_for_the_gpu_of_the_one_it_replaces() -> None:
+    rolling = DEPLOYMENTS["vlog-gpu"]["spec"]["strategy"]["rollingUpdate"]
+    assert rolling["maxSurge"] == 0 and rolling["maxUnavailable"] > 0
+
+
 def test_what_there_are_two_of_stands_on_two_nodes() -> None:
     for name, each in DEPLOYMENTS.items():
         if each["spec"].get("replicas", 1) > 1:
@@ -181,7 +195,8 @@ def test_what_is_named_exists() -> None:
 
 
 def test_pods_want_no_secret_that_the_page_does_not_tell_one_to_make() -> None:
-    [made] = re.findall(r"create secret generic vlog \\\n(.+?)\n    kubectl", (ROOT / "docs/deployment.md").read_text(), re.DOTALL)
+    page = (ROOT / "docs/deployment.md").read_text()
+    [made] = re.findall(r"create secret generic vlog \\\n(.+?)\n    kubectl", page, re.DOTALL)
     for pod in PODS.values():
         for each in (*pod["containers"], *pod.get("initContainers", [])):
             refs = [variable.get("valueFrom", {}).get("secretKeyRef") for variable in each.get("env", [])]
