@@ -15,6 +15,7 @@ from api.app import create_app
 from api.gateway import Gateway
 from api.live import Live
 from contracts.errors import StorageUnavailable
+from mirror.sealing import shared_sealing_key
 from mirror.sessions import Database, SchemaNotReady
 from runtime.exiting import exit_now
 from runtime.joining import NotRunning, resolve
@@ -87,15 +88,14 @@ async def serve(settings: Settings) -> None:
         await database.wait_for_schema(SCHEMA_S)
         temporal = await connect(joined, lazy=True)
         store = open_store(joined.storage_url, settings, patience_s=STORAGE_S)
-        if joined.sealing_key is None:
-            log.warning("claims_end_with_this_process", mend="set VLOG_SEALING_KEY, the same for every API")
         app = create_app(
             settings,
             database,
             store,
             temporal,
             temporal_ui_url=joined.temporal_ui_url,
-            sealing_key=joined.sealing_key,
+            # Made up here it would be good for this process only: a restart would cost every remote step an attempt.
+            sealing_key=joined.sealing_key or await shared_sealing_key(database),
         )
         listener = listen(settings.host, settings.port)
         server = Server(

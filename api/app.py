@@ -1,7 +1,6 @@
 """The app: routes, error shapes, and the background tasks, from parts that somebody else opened."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -45,8 +44,8 @@ def create_app(
     store: Store,
     temporal: Client,
     *,
+    sealing_key: str,
     temporal_ui_url: str | None = None,
-    sealing_key: str | None = None,
 ) -> FastAPI:
     """Put the API together. Whoever opened the parts closes them."""
     starter = Starter(
@@ -106,8 +105,7 @@ def create_app(
     app.state.open_calls = OpenCalls()
     app.state.known_keys = KnownKeys()
     app.state.recorder = recorder
-    # Without a key that others have too a claim is good for as long as this process lives.
-    app.state.seal = Seal(sealing_key or secrets.token_urlsafe(32))
+    app.state.seal = Seal(sealing_key)
     app.state.measured = Measured()
     app.state.backlogs = queues.Backlogs()
     app.state.watched = metrics.Watched()

@@ -4,6 +4,7 @@ Lines that have settled are added to `event_counts`, once, in the order of their
 they are. A line whose transaction takes longer than `SETTLED` to commit is not counted: nothing counts twice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -64,11 +65,11 @@ async def count_before_purge(s: WriteSession, video_id: int) -> None:
     await s.execute(text(_ADDED.format(counted=f"{_COUNTED} {where}")), {"video_id": video_id})
 
 
-async def count_before_forgetting(s: WriteSession, worker_id: str) -> None:
-    """Keep what a worker had counted itself, when its row is about to be deleted."""
+async def count_before_forgetting(s: WriteSession, worker_ids: Sequence[str]) -> None:
+    """Keep what workers had counted themselves, when their rows, which are locked, are about to be deleted."""
     for name in WORKERS_OWN:
-        counted = f"SELECT '{HIDDEN}{name}', '', {name}, 0 FROM workers WHERE worker_id = :worker_id"
-        await s.execute(text(_ADDED.format(counted=counted)), {"worker_id": worker_id})
+        counted = f"SELECT '{HIDDEN}{name}', '', coalesce(sum({name}), 0), 0 FROM workers WHERE worker_id = ANY(:ids)"
+        await s.execute(text(_ADDED.format(counted=counted)), {"ids": list(worker_ids)})
 
 
 async def workers_counts(s: AnySession) -> dict[str, int]:

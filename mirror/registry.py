@@ -117,7 +117,7 @@ async def forget(s: WriteSession, worker_id: str, actor: str | None, *, alive_s:
     if not left and await _heard_within(s, worker, alive_s) and not await _has_keys(s, worker):
         raise Refused("WORKER_ALIVE", "This worker still runs and would register itself again: stop it first.")
     await _tell(s, worker, "worker.deleted", "was deleted", actor, EventLevel.WARNING)
-    await count_before_forgetting(s, worker_id)
+    await count_before_forgetting(s, [worker_id])
     await s.execute(delete(Worker).where(Worker.id == worker.id))
     return True
 

@@ -24,6 +24,7 @@ from contracts.media import QUALITY_PATTERN
 from contracts.states import Codec, JobKind, QualityStatus, StepName, Tier, VideoStatus
 from mirror.base import Base, word
 from mirror.tables_around import (
+    SealingKey,
     Transcription,
     Upload,
     Worker,
@@ -43,6 +44,7 @@ __all__ = [
     "JobStep",
     "Mark",
     "QualityProgressRow",
+    "SealingKey",
     "SubtitleRenditionRow",
     "Transcription",
     "Upload",

@@ -1,4 +1,4 @@
-"""Tables around the jobs: workers and their keys, transcriptions, uploads under way."""
+"""Tables around the jobs: workers and their keys, what seals their claims, transcriptions, uploads under way."""
 
 from datetime import datetime
 from typing import Any
@@ -60,6 +60,17 @@ class WorkerApiKey(Base):
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+
+
+class SealingKey(Base):
+    """One row, or none: see mirror/sealing.py."""
+
+    __tablename__ = "sealing_keys"
+    __table_args__ = (CheckConstraint("id = 1", name="one"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(Text)
+    made_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Transcription(Base):

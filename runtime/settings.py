@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     # Who may command.
     admin_secret: SecretStr | None = None
     worker_admin_secret: SecretStr | None = None  # registration; falls back to admin_secret
-    sealing_key: SealingKey | None = None  # of remote workers' claims; unset, that of the running service
+    sealing_key: SealingKey | None = None  # of remote workers' claims; unset: `up`'s, else the database's
 
     # How videos are made.
     preset: Preset = "medium"

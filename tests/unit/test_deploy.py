@@ -76,9 +76,33 @@ def test_a_service_runs_a_real_command_with_real_settings(name: str, monkeypatch
     if pools:
         assert seconds(service["stop_grace_period"]) > settings.drain_seconds + 10
         assert service["healthcheck"] == {"disable": True}
-    build = service["build"]
-    assert (DEPLOY / "compose" / build["context"]).resolve() == ROOT
-    assert (ROOT / build["dockerfile"]).is_file()
+
+
+def test_each_image_is_built_once_and_the_gpus_on_the_one_that_is_being_built() -> None:
+    built = {name: service["build"] for name, service in OURS.items() if "build" in service}
+    # Two services that build one name do it side by side, and the second finds that it exists.
+    assert sorted(OURS[name]["image"] for name in built) == sorted({each["image"] for each in OURS.values()})
+    for build in built.values():
+        assert (DEPLOY / "compose" / build["context"]).resolve() == ROOT
+        assert (ROOT / build["dockerfile"]).is_file()
+    [builder] = set(built) - {"gpu"}
+    assert built["gpu"]["additional_contexts"] == {built["gpu"]["args"]["CPU_IMAGE"]: f"service:{builder}"}
+    # So that it is built whichever of them somebody starts.
+    assert all(builder in service["depends_on"] for name, service in OURS.items() if name != builder)
+
+
+def test_a_gpu_is_lent_with_all_that_the_image_wants_of_it() -> None:
+    [device] = OURS["gpu"]["deploy"]["resources"]["reservations"]["devices"]
+    [wanted] = re.findall(r"NVIDIA_DRIVER_CAPABILITIES=(\S+)", (DEPLOY / "docker/Dockerfile.gpu").read_text())
+    # What is named here replaces what the image says.
+    assert set(device["capabilities"]) == {"gpu", *wanted.split(",")}
+
+
+@pytest.mark.parametrize("path", [DEPLOY / "compose/compose.yml", ROOT / "temporal-dev/docker-compose.yml"])
+def test_a_database_that_is_still_being_made_is_not_healthy(path: Path) -> None:
+    [document] = documents(path)
+    asked = [each["healthcheck"]["test"] for each in document["services"].values() if "postgres:" in each["image"]]
+    assert asked and all(test[1:4] == ["pg_isready", "-h", "127.0.0.1"] for test in asked)  # not by its socket
 
 
 def test_all_pools_that_do_something_are_served_once() -> None:
@@ -202,6 +226,20 @@ def instances() -> set[str]:
 
 def test_the_target_starts_every_pool_that_needs_no_gpu() -> None:
     assert set(with_probes([Pool(name) for name in instances()])) == set(Pool) - {Pool.ANALYSIS}
+
+
+def test_units_come_back_after_a_reboot_workers_without_the_target_too() -> None:
+    assert unit(DEPLOY / "systemd/vlog.target")["Install"]["WantedBy"] == "multi-user.target"
+    workers = unit(DEPLOY / "systemd/vlog-worker@.service")["Install"]["WantedBy"].split()
+    assert set(workers) == {"vlog.target", "multi-user.target"}
+
+
+def test_the_page_copies_all_units_and_no_secrets() -> None:
+    [line] = re.findall(
+        r"^    cp -r (.+) /etc/systemd/system/$", (ROOT / "docs/deployment.md").read_text(), re.MULTILINE
+    )
+    copied = {file for word in line.split() for file in ROOT.glob(word.removeprefix("/opt/vlog/app/"))}
+    assert copied == set((DEPLOY / "systemd").iterdir()) - {DEPLOY / "systemd/vlog.env"}
 
 
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:

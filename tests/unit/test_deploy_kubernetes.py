@@ -1,6 +1,7 @@
 """The manifests: valid by Kubernetes' own schemas, and true of the code."""
 
 import ipaddress
+import re
 import shutil
 import subprocess
 from typing import Any
@@ -11,7 +12,8 @@ import yaml
 
 from api.health import router
 from contracts.queues import TaskQueue
-from tests.support.deploying import DEPLOY, check_command, check_settings, documents
+from runtime.names import SettingsError
+from tests.support.deploying import DEPLOY, ROOT, check_command, check_settings, documents
 
 FOLDER = DEPLOY / "kubernetes"
 VERSIONS = ("1.32", "1.37")
@@ -112,10 +114,17 @@ def test_every_pod_runs_a_real_command_with_real_settings_and_time_to_drain(
     assert DEPLOYMENTS[name]["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
 
 
-def test_apis_cannot_be_started_without_the_key_they_share() -> None:
-    assert DEPLOYMENTS["vlog-api"]["spec"]["replicas"] > 1
-    [sealing] = [each for each in container("vlog-api")["env"] if each["name"] == "VLOG_SEALING_KEY"]
-    assert not sealing["valueFrom"]["secretKeyRef"].get("optional")
+def test_no_pod_is_told_of_services_in_names_that_look_like_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = [each["metadata"]["name"] for each in ALL if each["kind"] == "Service"]
+    link = f"{services[0]}_SERVICE_HOST".upper().replace("-", "_")
+    with pytest.raises(SettingsError, match=link):
+        check_settings({link: "10.0.0.1"}, monkeypatch)
+    assert all(pod["enableServiceLinks"] is False for pod in PODS.values())
+
+
+def test_a_new_pod_does_not_wait_for_the_gpu_of_the_one_it_replaces() -> None:
+    rolling = DEPLOYMENTS["vlog-gpu"]["spec"]["strategy"]["rollingUpdate"]
+    assert rolling["maxSurge"] == 0 and rolling["maxUnavailable"] > 0
 
 
 def test_what_there_are_two_of_stands_on_two_nodes() -> None:
@@ -183,6 +192,15 @@ def test_what_is_named_exists() -> None:
     for each in ALL:
         if each["kind"] == "PodDisruptionBudget":
             assert each["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] in PODS
+
+
+def test_pods_want_no_secret_that_the_page_does_not_tell_one_to_make() -> None:
+    page = (ROOT / "docs/deployment.md").read_text()
+    [made] = re.findall(r"create secret generic vlog \\\n(.+?)\n    kubectl", page, re.DOTALL)
+    for pod in PODS.values():
+        for each in (*pod["containers"], *pod.get("initContainers", [])):
+            refs = [variable.get("valueFrom", {}).get("secretKeyRef") for variable in each.get("env", [])]
+            assert all(ref.get("optional") or f"--from-literal={ref['key']}=" in made for ref in refs if ref)
 
 
 def test_no_secret_is_written_down() -> None:

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -13,6 +14,7 @@ from tests.support.deploying import DEPLOY, check_settings, documents
 
 [OVER] = documents(DEPLOY / "compose/s3.yml")
 [UNDER] = documents(DEPLOY / "compose/compose.yml")
+COPIES = ("vlog-cpu", "vlog-io", "vlog-gpu")  # who copies sources
 AWS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 
@@ -34,14 +36,22 @@ def test_every_service_that_touches_files_is_told_of_the_store(monkeypatch: pyte
     }
 
 
-def test_pods_with_s3_need_no_shared_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("gpu", [False, True], ids=["as it is", "with GPUs"])
+def test_pods_with_s3_need_no_shared_volume(gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not here")
-    folder = DEPLOY / "kubernetes-s3"
+    for name in ("kubernetes", "kubernetes-s3"):
+        shutil.copytree(DEPLOY / name, tmp_path / name)
+    if gpu:
+        listed = tmp_path / "kubernetes/kustomization.yaml"
+        listed.write_text(listed.read_text().replace("  # - gpu ", "  - gpu "))
+    folder = tmp_path / "kubernetes-s3"
     said = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=True, timeout=60)
     found = list(yaml.safe_load_all(said.stdout))
     assert not any(each["kind"] == "PersistentVolumeClaim" for each in found)
+    deployed = {each["metadata"]["name"] for each in found if each["kind"] == "Deployment"}
+    assert ("vlog-gpu" in deployed) == gpu
     [config] = [each["data"] for each in found if each["kind"] == "ConfigMap"]
     assert check_settings(config, monkeypatch).storage_url == "s3://vlog-media"
     for each in found:
@@ -55,5 +65,5 @@ def test_pods_with_s3_need_no_shared_volume(monkeypatch: pytest.MonkeyPatch) -> 
             told = check_settings(config, monkeypatch).cache_bytes
             assert told is not None and told < 0.8 * int(home.removesuffix("Gi")) * 1024**3
             wanted = pod["containers"][0]["resources"]["requests"]
-            assert ("ephemeral-storage" in wanted) == (each["metadata"]["name"] in ("vlog-cpu", "vlog-io"))
+            assert ("ephemeral-storage" in wanted) == (each["metadata"]["name"] in COPIES)
             assert AWS <= {variable["name"] for variable in pod["containers"][0]["env"]}

@@ -19,6 +19,7 @@ from sqlalchemy import text
 from temporalio.client import Client
 
 from api.app import create_app
+from mirror.sealing import shared_sealing_key
 from mirror.sessions import Database
 from runtime.joining import Joined
 from runtime.locate import temporal_binary
@@ -132,7 +133,7 @@ async def serving(
         store or LocalStore(root),
         temporal,
         temporal_ui_url=temporal_ui_url,
-        sealing_key=sealing_key,
+        sealing_key=sealing_key or await shared_sealing_key(database),
     )
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))

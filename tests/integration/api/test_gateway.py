@@ -142,7 +142,7 @@ async def test_who_hangs_up_is_given_nothing_and_costs_nothing(api: Api) -> None
 async def test_an_api_that_stops_answers_those_who_wait_and_the_next_one_knows_their_claims(
     database_url: str, tmp_path: Path, temporal_server: TemporalServer
 ) -> None:
-    where = {"temporal_address": temporal_server.address, "sealing_key": "the same for every API"}
+    where = {"temporal_address": temporal_server.address}  # and no key: they share that of the database
     async with (
         serving(database_url, tmp_path / "storage", **where) as first,
         serving(database_url, tmp_path / "storage", **where) as second,

@@ -10,10 +10,13 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
 import httpx
 import pytest
 
+from api import __main__ as entry
+from runtime.settings import Settings
 from tests.integration.api.running import NOWHERE, free_port
 
 ROOT = Path(__file__).parents[3]
@@ -124,6 +127,30 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_a_clear_error(database_
         )
     assert done.returncode == 1
     assert f"Port {port}" in done.stdout + done.stderr
+
+
+async def test_apis_that_are_given_no_key_seal_with_the_same_one_over_restarts(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(*_: object, sealing_key: str, **__: object) -> NoReturn:
+        raise Enough(sealing_key)
+
+    monkeypatch.setattr(entry, "create_app", stop)  # all that comes before it is real
+
+    async def started(**given: Any) -> str:
+        here: dict[str, Any] = {"home": tmp_path, "database_url": database_url, "temporal_address": NOWHERE}
+        with pytest.raises(Enough) as found:
+            await entry.serve(Settings(**here, storage_url=(tmp_path / "storage").as_uri(), **given))
+        return str(found.value)
+
+    first, *others = await asyncio.gather(*(started() for _ in range(4)))
+    assert others == [first] * 3 and len(first) >= 43  # 256 bits
+    assert await started() == first
+    # Who wants it out of the database says another.
+    assert await started(sealing_key="sixteen letters and more") == "sixteen letters and more"
 
 
 async def test_it_does_not_listen_to_strangers_without_a_secret(tmp_path: Path) -> None:

@@ -8,12 +8,15 @@ import pytest
 from sqlalchemy import text
 
 from contracts.housekeeping import ChoreDone, KeepHouse
-from contracts.states import WorkerStatus
+from contracts.states import StepName, WorkerStanding, WorkerStatus
 from mirror import writes
+from mirror.chores_workers import forget_long_silent_workers
+from mirror.claims import WorkerIdentity
+from mirror.counting import workers_counts
 from mirror.marks import API_STARTED, api_started, marked_at
 from mirror.sessions import Database
 from runtime.settings import Settings
-from tests.integration.mirror.story import WORKER, register, row
+from tests.integration.mirror.story import WORKER, claim, planned, register, row, rows_of, tell
 from workers.chores import chores
 
 
@@ -69,6 +72,68 @@ async def test_who_is_marked(database: Database, minutes: float, columns: dict[s
     await silent_since(database, minutes, **columns)
     await mark(database)
     assert await status(database) == after
+
+
+DAY = 24 * 60  # minutes
+
+
+async def test_a_worker_that_was_offline_for_a_week_is_forgotten_and_what_it_did_is_not(database: Database) -> None:
+    video = await planned(database)
+    await register(database)
+    await tell(database, claim(video, StepName.TRANSCODE))
+    await silent_since(database, 7 * DAY + 1, status="offline")
+    async with database.write() as s:
+        await s.execute(text("UPDATE workers SET heartbeats = 40"))
+        before = await workers_counts(s)
+    assert await mark(database) == 1
+    assert await rows_of(database, "SELECT id FROM workers") == []
+    named = "SELECT processed_by_worker_name AS job, worker_name AS step FROM transcoding_jobs, job_steps"
+    assert await row(database, named) == {"job": WORKER.worker_name, "step": WORKER.worker_name}
+    event = await row(database, "SELECT actor, fields FROM job_events WHERE event = 'worker.deleted'")
+    assert event["actor"] is None and event["fields"]["worker_id"] == WORKER.worker_id
+    async with database.write() as s:
+        assert await workers_counts(s) == before  # no counter goes backwards
+        # A process that slept for so long is told, and registers itself anew.
+        assert await writes.worker_heartbeat(s, WORKER.worker_id, WorkerStatus.IDLE) is WorkerStanding.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("days", "status_then", "also"),
+    [
+        (6, "offline", ""),
+        (8, "disabled", ""),
+        (8, "offline", "UPDATE workers SET revoked_at = now() - interval '8 days'"),
+        (8, "offline", "UPDATE workers SET worker_type = 'remote'"),
+        (
+            8,
+            "offline",
+            "INSERT INTO worker_api_keys (worker_id, key_hash, key_prefix) SELECT id, 'hash', 'prefix' FROM workers",
+        ),
+    ],
+    ids=["six days", "disabled", "revoked", "remote", "with a key"],
+)
+async def test_who_was_not_silent_for_a_week_or_has_to_do_with_a_person_stays(
+    database: Database, days: float, status_then: str, also: str
+) -> None:
+    await silent_since(database, days * DAY, status=status_then)
+    async with database.write() as s:
+        if also:
+            await s.execute(text(also))
+    assert await mark(database) == 0
+    assert await status(database) == status_then
+
+
+async def test_many_are_forgotten_a_batch_at_a_time_and_who_is_being_heard_is_not(database: Database) -> None:
+    for number in range(4):
+        await register(database, WorkerIdentity(f"pod-{number}", f"pod-{number}"))
+    async with database.write() as s:
+        await s.execute(text("UPDATE workers SET status = 'offline', last_heartbeat = now() - interval '8 days'"))
+    async with database.write() as beating, database.write() as s:
+        await writes.worker_heartbeat(beating, "pod-0", WorkerStatus.IDLE)
+        assert await forget_long_silent_workers(s, at_once=2) == ["pod-1", "pod-2"]
+    async with database.write() as s:
+        assert await forget_long_silent_workers(s, at_once=2) == ["pod-3"]
+    assert await row(database, "SELECT worker_id, status FROM workers") == {"worker_id": "pod-0", "status": "idle"}
 
 
 async def test_nobody_is_silent_in_the_two_minutes_after_an_api_start(database: Database) -> None:

@@ -18,7 +18,8 @@ from storage.local import LocalStore
 async def schema(tmp_path: Path) -> dict[str, Any]:
     database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none")
     temporal = await Client.connect("127.0.0.1:1", lazy=True)
-    return create_app(Settings(home=tmp_path), database, LocalStore(tmp_path / "storage"), temporal).openapi()
+    store = LocalStore(tmp_path / "storage")
+    return create_app(Settings(home=tmp_path), database, store, temporal, sealing_key="x" * 16).openapi()
 
 
 async def test_the_routes_of_the_design_are_there(schema: dict[str, Any]) -> None:
