@@ -80,7 +80,10 @@ def body(code: str, detail: str) -> dict[str, str]:
 
 
 def answer(error: ApiError) -> JSONResponse:
-    return JSONResponse(body(error.code, error.detail), status_code=error.status, headers=error.headers)
+    # True for this moment only. Caches may keep a 404 that says nothing about it for as long as they like, and who asks
+    # for a playlist too early would hide it from all who come later.
+    headers = {"Cache-Control": "no-store"} | error.headers
+    return JSONResponse(body(error.code, error.detail), status_code=error.status, headers=headers)
 
 
 async def _on_api_error(request: Request, error: Exception) -> JSONResponse:

@@ -33,6 +33,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 1.0
 MOST_WATCHED = 64  # the playlists of a long film are half a megabyte
+FEW = 16  # segments that are looked at one by one: in a bucket each costs some 20 ms
 
 
 class Growing:
@@ -160,13 +161,14 @@ class _Watched:
         count = self._counts.get(prefix, 0)
         if not self._is_due(prefix):
             return count
-        if not count:
+        whole = job.plan.grid.segments
+        # What was there stays there: only the end is looked at, however long the film.
+        few = min(count + FEW, whole) if count else 0
+        while count < few and await store.stat(prefix + segment_name(count)):
+            count += 1
+        if count == few and count < whole:  # it is the first look, or many have come since the last one
             stored = {segment_index(facts.key) for facts in await store.list(prefix)}
             while count in stored:
-                count += 1
-        else:
-            # What was there stays there: only the end is looked at, however long the film.
-            while count < job.plan.grid.segments and await store.stat(prefix + segment_name(count)):
                 count += 1
         self._counts[prefix] = count
         return count

@@ -174,7 +174,7 @@ async def _serve(slug: str, path: str, request: Request, here: Parts, link: str 
             part = asked_slice(asked.get("range"), facts.size_bytes)
         except Unsatisfiable as error:
             outside = {**headers, "Content-Range": f"bytes */{facts.size_bytes}"}
-            del outside["Content-Type"]
+            del outside["Content-Type"], outside["Cache-Control"]  # those of the file
             raise ApiError(416, "RANGE_INVALID", "The range lies outside the file.", headers=outside) from error
     start, length = (part.start, part.length) if part else (0, facts.size_bytes)
     headers["Content-Length"] = str(length)

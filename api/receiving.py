@@ -32,6 +32,10 @@ def upload_not_found() -> ApiError:
     return ApiError(404, "UPLOAD_NOT_FOUND", "There is no such upload.")
 
 
+def interrupted() -> ApiError:
+    return away("UPLOAD_INTERRUPTED", "Not all was counted. Please look, and go on from there.")
+
+
 def offset_wrong(found: UploadView) -> ApiError:
     return ApiError(409, "OFFSET_WRONG", f"This upload goes on at byte {found.offset_bytes}.")
 
@@ -76,8 +80,13 @@ class Receiving:
                 raise offset_wrong(found)
             if found.video_id is not None:
                 return found
+            if found.is_whole:
+                return await self._become_video(found, writer)
             piece = _Piece(self._parts, found, writer, self._keep_s)
-            await self._go_on(found, writer)
+            try:
+                await writer.go_on(offset)
+            except ObjectMissing as error:
+                raise await self._lost(found) from error
             if checksum is None:
                 try:
                     async for chunk in body:
@@ -127,19 +136,28 @@ class Receiving:
         finally:
             await opened.__aexit__(None, None, None)
 
-    async def _go_on(self, found: UploadView, writer: ResumableWriter) -> None:
-        try:
-            await writer.go_on(found.offset_bytes)
-        except ObjectMissing as error:  # the disk was lost, or somebody tidied up: nobody can go on with this
-            async with self._parts.database.write() as session:
-                await uploads.drop_upload(session, found.id)
-            raise upload_not_found() from error
+    async def _lost(self, found: UploadView) -> ApiError:
+        """Drop an upload whose bytes are gone: the disk was lost, or somebody tidied up, and nobody can go on with it.
+
+        Beside a bucket another API may have gone on with it since we looked: then only what we looked for is gone.
+        """
+        async with self._parts.database.write() as session:
+            dropped = await uploads.drop_lost(session, found.id, at=found.offset_bytes)
+        return upload_not_found() if dropped else interrupted()
+
+    async def _is_stored(self, found: UploadView) -> bool:
+        stored = await self._parts.store.stat(found.key)
+        return stored is not None and stored.size_bytes == found.size_bytes
 
     async def _become_video(self, found: UploadView, writer: ResumableWriter) -> UploadView:
-        stored = await self._parts.store.stat(found.key)
-        if stored is None or stored.size_bytes != found.size_bytes:  # else it was killed between bytes and rows
-            await self._go_on(found, writer)
-            await writer.commit()
+        if not await self._is_stored(found):  # else it was killed between bytes and rows
+            try:
+                await writer.go_on(found.offset_bytes)
+                await writer.commit()
+            except ObjectMissing as error:
+                # In a bucket nobody is locked out: the parts are gone also when another API has just joined them.
+                if not await self._is_stored(found):
+                    raise await self._lost(found) from error
         number = source_video(found.key)
         assert number is not None
         new = NewVideo(
@@ -215,7 +233,7 @@ class _Piece:
             keeping.result()
 
     async def _keep(self, *, counts: bool) -> None:
-        durable = await self._writer.keep()
+        durable = await self._writer.keep(self._counted)
         if not counts:
             return
         if durable > self._counted:
@@ -229,7 +247,7 @@ class _Piece:
                     if await uploads.upload(session, self._upload.id) is None:
                         raise upload_not_found() from error
                 # It was counted, and Postgres went away before it could say so: who looks sees how far it is.
-                raise away("UPLOAD_INTERRUPTED", "Not all was counted. Please look, and go on from there.") from error
+                raise interrupted() from error
         self._counted, self._counted_at = durable, time.monotonic()
 
     async def _flush(self) -> None:

@@ -136,6 +136,15 @@ async def drop_upload(s: WriteSession, upload_id: str) -> None:
     await s.execute(delete_from(Upload).where(Upload.id == upload_id))
 
 
+async def drop_lost(s: WriteSession, upload_id: str, *, at: int) -> bool:
+    """Drop one whose bytes were looked for in vain; False when somebody has gone on with it since."""
+    lost = Upload.id == upload_id, Upload.offset_bytes == at, Upload.finished_at.is_(None)
+    dropped = await s.execute(
+        delete_from(Upload).where(*lost).returning(Upload.id).execution_options(synchronize_session=False)
+    )
+    return dropped.scalar_one_or_none() is not None
+
+
 async def keys_under_way(s: AnySession) -> list[str]:
     """Name the keys of uploads that have not become a video: their bytes may lie there for a moment without one."""
     return list((await s.execute(select(Upload.key).where(Upload.finished_at.is_(None)))).scalars())

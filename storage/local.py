@@ -77,7 +77,7 @@ class LocalPartial:
         await in_thread(self._file.write, chunk)
         self.size_bytes += len(chunk)
 
-    async def keep(self) -> int:
+    async def keep(self, counted: int = 0) -> int:
         size_bytes = self.size_bytes  # more may be written meanwhile
         await in_thread(self._file.keep)
         return size_bytes

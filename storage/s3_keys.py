@@ -52,33 +52,37 @@ class LentKeys:
         }
 
     def _ask(self) -> Keys:
-        from botocore.exceptions import BotoCoreError
-
         try:
             lent = self._lender.get_frozen_credentials()
-        except (BotoCoreError, RuntimeError) as error:  # the latter when new ones have ended, too
+        # It lets through whatever its many ways to new keys meet, which has no name in common: a refusal of STS is a
+        # ClientError and no BotoCoreError, a token that cannot be read an OSError, new keys that have ended, too, a
+        # RuntimeError. None of them is a fault of the step that asks.
+        except Exception as error:
             raise StorageUnavailable(NOT_LENT, detail=str(error)) from error
         return Keys(lent.access_key, lent.secret_key, lent.token or None)
 
 
-def find_keys(environment: Mapping[str, str]) -> Keys | LentKeys:
+def find_keys(environment: Mapping[str, str], region: str) -> Keys | LentKeys:
     """Take Amazon's two variables, or else what lends keys here; raises StorageUnavailable where nothing does."""
     key_id, secret = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
     if key_id and secret:
         return Keys(key_id, secret, environment.get("AWS_SESSION_TOKEN") or None)
     if key_id or secret:
         raise StorageUnavailable("Of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set.")
-    return _borrow()
+    return _borrow(region)
 
 
-def _borrow() -> LentKeys:
+def _borrow(region: str) -> LentKeys:
     # Not before it is needed: it is large, and most services have keys of their own.
-    from botocore.exceptions import BotoCoreError
     from botocore.session import Session
 
     try:
-        lender = Session().get_credentials()
-    except BotoCoreError as error:
+        session = Session()
+        if session.get_config_variable("region") is None:
+            # It does not read AWS_REGION, and without a region it knows no STS that could lend a role's keys.
+            session.set_config_variable("region", region)
+        lender = session.get_credentials()
+    except Exception as error:  # as above
         raise StorageUnavailable(NOBODY, detail=str(error)) from error
     if lender is None:
         raise StorageUnavailable(NOBODY)

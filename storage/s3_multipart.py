@@ -21,8 +21,12 @@ from storage.s3_place import S3Place
 from storage.s3_signing import query_string, signed_headers
 
 TIMEOUT = httpx.Timeout(60, connect=5)
-BUSY = frozenset({429, 500, 502, 503, 504})
+BUSY = frozenset({408, 429, 500, 502, 503, 504})
+# Said with other statuses, too: a line that stood still for too long is a 400, and Amazon may say 200 to a completion
+# first and think better of it afterwards.
+BUSY_CODES = frozenset({"InternalError", "RequestTimeout", "ServiceUnavailable", "SlowDown"})
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
+LEAST_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,11 @@ class Multipart:
         body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
         headers = {"if-none-match": "*"} if create_only else {}
         try:
-            answer = await self._ask("POST", key, {"uploadId": upload_id}, body=body, headers=headers)
+            await self._ask("POST", key, {"uploadId": upload_id}, body=body, headers=headers)
         except Refused as refused:
             if create_only and refused.status == 412:
                 return False
             raise  # 409: it met another, and perhaps neither was taken
-        # Amazon may say 200 first and think better of it afterwards.
-        root = _xml(answer)
-        if _name(root) == "Error":
-            raise StorageUnavailable(f"Storage could not join the parts of a file: {_text(root, 'Code')}.")
         return True
 
     async def abort(self, key: str, upload_id: str) -> None:
@@ -154,11 +154,14 @@ class Multipart:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send one request, again while the server is away or busy and our patience lasts."""
+        """Send one request, again while the server is away or busy and our patience lasts.
+
+        Patience counts from the first failure on: a part that was long on its way is worth another try.
+        """
         url = f"{self._place.url(key)}?{query_string(query)}"
         checksum = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
-        give_up_at = time.monotonic() + self._patience_s
-        wait_s = FIRST_WAIT_S
+        give_up_at: float | None = None
+        tries, wait_s = 0, FIRST_WAIT_S
         while True:
             keys = await self._place.keys.now()
             now = datetime.now(UTC)
@@ -168,12 +171,15 @@ class Multipart:
             except httpx.HTTPError as error:
                 said = type(error).__name__
             else:
-                if answer.is_success:
+                if answer.is_success and not (method == "POST" and _name(_xml(answer)) == "Error"):
                     return answer
-                if answer.status_code not in BUSY:
-                    raise Refused(answer.status_code, _code(answer))
-                said = f"{answer.status_code} {_code(answer)}"
-            if time.monotonic() + wait_s > give_up_at:
+                code = _code(answer)
+                if answer.status_code not in BUSY and code not in BUSY_CODES:
+                    raise Refused(answer.status_code, code)
+                said = f"{answer.status_code} {code}"
+            tries += 1
+            give_up_at = give_up_at or time.monotonic() + self._patience_s
+            if tries >= LEAST_TRIES and time.monotonic() + wait_s > give_up_at:
                 raise StorageUnavailable("Storage did not answer.", detail=f"{method} {key}: {said}")
             await asyncio.sleep(wait_s * random.uniform(0.5, 1))
             wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
@@ -181,7 +187,7 @@ class Multipart:
 
 def _xml(answer: httpx.Response) -> ElementTree.Element:
     try:
-        return ElementTree.fromstring(answer.content)
+        return ElementTree.fromstring(answer.content.lstrip())  # blanks keep the line alive while parts are joined
     except ElementTree.ParseError as error:
         raise StorageUnavailable("Storage answered something that is not S3's language.") from error
 
@@ -196,7 +202,7 @@ def _text(element: ElementTree.Element, name: str) -> str:
 
 def _code(answer: httpx.Response) -> str:
     try:
-        return _text(ElementTree.fromstring(answer.content), "Code")
+        return _text(ElementTree.fromstring(answer.content.lstrip()), "Code")
     except ElementTree.ParseError:
         return ""
 

@@ -6,7 +6,8 @@ name's meaning: a late writer cannot shorten what another has counted. Which upl
 note beside the tails, that the first one writes.
 
 S3 knows no locks: writers of one machine exclude each other, those of two are told apart by who counts the bytes. Both
-send the same file, and a part of one number always holds the same range, so neither spoils the other's.
+send the same file, and a part of one number always holds the same range, so neither spoils the other's. Nor does it
+delete a tail that the other may be about to count: only those go that end before what was counted.
 """
 
 import asyncio
@@ -28,8 +29,7 @@ log = logging.getLogger(__name__)
 FOLDER = "partial"
 NOTE = "upload"
 AT_ONCE = 3  # parts on their way
-# What was counted is counted within seconds of being kept; after so many nobody goes on behind an older tail.
-TAIL_S = 30.0
+TAIL_S = 30.0  # who has just read an older count still finds its tail
 FORGOTTEN_S = 7 * 24 * 3600.0  # nobody goes on with an upload so old
 # How many parts of which size: 10,000 are allowed, and three quarters of a terabyte fit.
 SIZES = ((2000, 5 << 20), (6000, 32 << 20), (10_000, 128 << 20))
@@ -59,6 +59,11 @@ def tail_key(key: str, start: int, length: int) -> str:
     return f"{folder_of(key)}/{start}-{length}"
 
 
+def end_of(tail: str) -> int:
+    """Say where a tail ends, from its name."""
+    return sum(map(int, tail.rpartition("/")[2].split("-")))
+
+
 def held_keys(found: Iterable[ObjectFacts]) -> set[str]:
     """Name the objects of which parts lie in the bucket for somebody who will go on."""
     return {
@@ -81,7 +86,6 @@ class S3Partial:
         self._tail = bytearray()
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._failed: BaseException | None = None  # a part that did not arrive: nothing behind it may count
-        self._went_on_with = ""  # the tail that the row counts until it counts more
         self._tails: dict[str, float] = {}  # ours, and since when
         self.size_bytes = 0
 
@@ -99,9 +103,10 @@ class S3Partial:
         if at > self._start and tail not in found:
             raise ObjectMissing("A stored file is missing.")
         self._tail = bytearray(await self._objects.read_bytes(tail) if at > self._start else b"")
-        self._went_on_with, self.size_bytes = tail, at
+        self.size_bytes = at
         for key in found:
-            if key != tail and not key.endswith(f"/{NOTE}"):
+            # What lies beyond stays until it is passed, or all is joined: another may count it at this moment.
+            if not key.endswith(f"/{NOTE}") and end_of(key) < at:
                 await self._objects.delete(key)
 
     async def _parts(self, noted: bool) -> dict[int, Part]:
@@ -128,7 +133,7 @@ class S3Partial:
             self._number, self._start = self._number + 1, self._start + wanted
             await self._send(self._number, data)
 
-    async def keep(self) -> int:
+    async def keep(self, counted: int = 0) -> int:
         self._raise_failure()
         # All of one moment: more may be written meanwhile.
         size_bytes, tail, start, sending = self.size_bytes, bytes(self._tail), self._start, [*self._sending.values()]
@@ -137,15 +142,15 @@ class S3Partial:
             key = tail_key(self._key, start, len(tail))
             await self._objects.put_bytes(key, tail)
             self._tails[key] = time.monotonic()
-            await self._drop_old_tails(but=key)
+            await self._drop_old_tails(counted)
         return size_bytes
 
-    async def _drop_old_tails(self, *, but: str) -> None:
-        old = [key for key, at in self._tails.items() if at < time.monotonic() - TAIL_S]
+    async def _drop_old_tails(self, counted: int) -> None:
+        # However old: until more is counted, one goes on behind the last tail that was.
+        old = [key for key, at in self._tails.items() if at < time.monotonic() - TAIL_S and end_of(key) < counted]
         for key in old:
             del self._tails[key]
-            if key not in (but, self._went_on_with):
-                await self._objects.delete(key)
+            await self._objects.delete(key)
 
     async def commit(self) -> None:
         self._raise_failure()

@@ -40,7 +40,7 @@ def s3_place(url: str, environment: Mapping[str, str]) -> S3Place:
         prefix=prefix,
         endpoint=checked_endpoint(endpoint) if endpoint else f"https://s3.{region}.amazonaws.com",
         region=region,
-        keys=find_keys(environment),
+        keys=find_keys(environment, region),
     )
 
 

@@ -14,6 +14,7 @@ from contracts.media import AudioTimeline, PlannedSubtitle
 from media.manifests import MediaPlaylist, media_playlist_subtitles
 from mirror.reads_growing import growing_job
 from storage.local import LocalStore
+from storage.store import ObjectFacts
 from tests.integration.api.growing_stage import Encoded, Stage, begin
 from tests.integration.api.running import Api, serving
 from tests.support.encoding import PREFIX
@@ -115,6 +116,35 @@ async def test_a_look_at_a_long_film_costs_what_has_come_since(
     # The playlist itself may have been published; the segment that has come; the one that has not.
     asked = [PurePosixPath(str(key)).name for name, key in calls if name == "stat"]
     assert asked == [PLAYLIST, segment_name(segments - 10), segment_name(segments - 9)]
+
+
+async def test_a_look_after_a_long_time_asks_once_for_all_that_has_come(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, segments = stage.encoded.work.plan, 500
+    grid = plan.grid.model_copy(update={"frames": segments * plan.grid.segment_frames})
+    await stage.replan(plan.model_copy(update={"grid": grid}))
+    stage.store("144p", INIT, segment_name(0))
+    low = f"r1/144p/{PLAYLIST}"
+    assert (await stage.read(low)).count("#EXTINF") == 1
+    asked: list[str] = []
+    really_stat, really_list = LocalStore.stat, LocalStore.list
+
+    async def noted_stat(store: LocalStore, key: str) -> ObjectFacts | None:
+        asked.append("stat")
+        return await really_stat(store, key)
+
+    async def noted_list(store: LocalStore, prefix: str) -> list[ObjectFacts]:
+        asked.append("list")
+        return await really_list(store, prefix)
+
+    monkeypatch.setattr(LocalStore, "stat", noted_stat)
+    monkeypatch.setattr(LocalStore, "list", noted_list)
+    for index in (*range(1, 400), *range(410, 420)):
+        (stage.api.root / PREFIX / "r1/144p" / segment_name(index)).touch()
+    answer = await stage.api.http.get(f"/videos/clip/{low}")
+    assert answer.text.count("#EXTINF") == 400, "and nothing behind the gap"
+    assert asked == ["stat"] * (1 + growing.FEW) + ["list"], "first the playlist itself, then some of the segments"
 
 
 async def test_a_zombie_shortens_no_sound(stage: Stage) -> None:

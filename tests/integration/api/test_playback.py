@@ -84,6 +84,7 @@ async def test_a_range_gives_exactly_its_bytes(player: Api, asked: str, start: i
 async def test_a_range_outside_is_416_and_nonsense_sends_the_whole(player: Api) -> None:
     answer = await player.http.get(SEG, headers={"Range": "bytes=3000000-"})
     assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */3000000")
+    assert answer.headers["cache-control"] == "no-store", "a segment lasts, what was wrong with one request does not"
     assert answer.json()["error"] == "RANGE_INVALID"
     for nonsense in ("bytes=9-1", "lines=1-2", "bytes=0-1,5-6"):
         assert (await player.http.get(SEG, headers={"Range": nonsense})).status_code == 200
@@ -103,6 +104,12 @@ async def test_validators_spare_what_the_client_has(player: Api) -> None:
     (player.root / "videos/film/master.m3u8").write_bytes(b"#EXTM3U changed\n")
     changed = await player.http.get("/videos/film/master.m3u8", headers={"If-None-Match": tag})
     assert (changed.status_code, changed.content) == (200, b"#EXTM3U changed\n")
+
+
+@pytest.mark.parametrize("path", ["film/r1/720p/playlist.m3u8", "film/r1/360p/seg_00001.m4s", "nobody/master.m3u8"])
+async def test_no_cache_keeps_that_something_is_not_there_yet(player: Api, path: str) -> None:
+    for answer in (await player.http.get(f"/videos/{path}"), await player.http.head(f"/videos/{path}")):
+        assert (answer.status_code, answer.headers["cache-control"]) == (404, "no-store")
 
 
 async def test_players_of_any_site_may_read_even_errors(player: Api) -> None:

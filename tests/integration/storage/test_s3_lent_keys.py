@@ -1,4 +1,4 @@
-"""Keys that a machine lends: from where a pod of EKS or ECS is told to ask, against a real S3 server."""
+"""Keys that a machine lends: from where a pod of EKS or ECS is told to ask, or by STS; against a real S3 server."""
 
 import asyncio
 import json
@@ -35,6 +35,7 @@ class Lender(ThreadingHTTPServer):
         self.secret, self.asked, self.is_away = KEYS["AWS_SECRET_ACCESS_KEY"], 0, False
         self.token = ""  # the server has no sessions
         self.lasts = timedelta(minutes=5)  # botocore renews what has less than ten left
+        self.signed = ""  # what STS was shown
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -49,8 +50,28 @@ class _Answer(BaseHTTPRequestHandler):
             "Token": self.server.token,
             "Expiration": ends_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        body = b"" if self.server.is_away else json.dumps(keys).encode()
-        self.send_response(503 if self.server.is_away else 200)
+        self._say(503 if self.server.is_away else 200, "" if self.server.is_away else json.dumps(keys))
+
+    def do_POST(self) -> None:
+        """Answer as STS does, which lends the keys of a role."""
+        self.server.signed = self.headers["Authorization"]
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.server.is_away:
+            self._say(403, "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>")
+            return
+        ends_at = datetime.now(UTC) + timedelta(hours=1)
+        keys = (
+            f"<AccessKeyId>role</AccessKeyId><SecretAccessKey>hush</SecretAccessKey><SessionToken>t</SessionToken>"
+            f"<Expiration>{ends_at.strftime('%Y-%m-%dT%H:%M:%SZ')}</Expiration>"
+        )
+        lent = f"<AssumeRoleResult><Credentials>{keys}</Credentials></AssumeRoleResult>"
+        self._say(
+            200, f'<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{lent}</AssumeRoleResponse>'
+        )
+
+    def _say(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -71,6 +92,19 @@ def lender(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Lender]:
         yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def sts(lender: Lender, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lender:
+    """A profile with a role, and no region of its own."""
+    source = "aws_access_key_id = base\naws_secret_access_key = base"
+    role = "role_arn = arn:aws:iam::123456789012:role/film\nsource_profile = base"
+    (tmp_path / "config").write_text(f"[profile base]\n{source}\n[profile film]\n{role}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "film")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{lender.server_port}")
+    monkeypatch.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    return lender
 
 
 def open_bucket(s3_server: S3Server, folder: Path) -> S3Store:
@@ -145,3 +179,31 @@ async def test_where_nobody_lends_keys_that_is_said(lender: Lender, monkeypatch:
     monkeypatch.setenv("AWS_PROFILE", "nobody-wrote-it")
     with pytest.raises(StorageUnavailable, match="nothing says who we are"):
         s3_place("s3://media", {})
+
+
+@pytest.mark.parametrize(("own", "region"), [({}, "eu-central-1"), ({"AWS_DEFAULT_REGION": "eu-west-1"}, "eu-west-1")])
+async def test_a_role_is_asked_for_in_our_region_unless_it_has_one(
+    sts: Lender, monkeypatch: pytest.MonkeyPatch, own: dict[str, str], region: str
+) -> None:
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    keys = await s3_place("s3://media", {"AWS_REGION": "eu-central-1"}).keys.now()
+    assert (keys.key_id, keys.token) == ("role", "t")
+    assert f"/{region}/sts/" in sts.signed
+
+
+@pytest.mark.parametrize("token_lost", [False, True])
+async def test_a_role_that_is_refused_or_a_token_that_is_lost_makes_storage_unavailable(
+    s3_server: S3Server, sts: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token_lost: bool
+) -> None:
+    sts.is_away = True
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    if token_lost:
+        monkeypatch.delenv("AWS_PROFILE")
+        monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/film")
+        monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "nobody-wrote-it"))
+    bucket = open_bucket(s3_server, tmp_path)
+    with pytest.raises(StorageUnavailable, match="Nobody lends us keys"):
+        await bucket.read_bytes("uploads/1")
+    with pytest.raises(StorageUnavailable, match="Nobody lends us keys"):
+        await bucket.remove_unfinished("uploads/", older_than_s=60)
