@@ -10,10 +10,10 @@ from temporalio import activity
 
 from activities.pulse import pulsing, told_before
 from activities.segments import RenditionFolder, finished_segments
-from contracts.errors import GpuFailed, OutputIncomplete, VlogError
+from contracts.errors import GpuFailed, SourceUnreadable, StorageUnavailable, VlogError
 from contracts.layout import INIT, rendition_prefix
 from contracts.steps import QualityProgress, StepProgress, TranscodedSpan, TranscodeSpan
-from media import commands, encoder, verify
+from media import commands, encoder, seeking, verify
 from media.choosing import for_device
 from media.device_graphs import stays_there
 from media.devices import GpuEncoder
@@ -21,9 +21,12 @@ from media.diagnosis import on_device
 from media.gpu import Gpu
 from media.limits import Limits
 from media.tools import Ffmpeg, Toolbox
+from media.verify import PicturesMissing
 from storage.store import Store
 
 log = structlog.get_logger("transcode")
+
+_PIECE_BYTES = 8 << 20
 
 
 class TranscodeSteps:
@@ -79,6 +82,10 @@ class TranscodeSteps:
             raise told from (None if told is error else error)
 
     async def _encode(self, tool: Ffmpeg, device: GpuEncoder | None, request: TranscodeSpan, work: "_SpanWork") -> None:
+        """Encode what is missing; where the source gives too little from the nearest keyframe on, read it from afar.
+
+        Within the same attempt: the next one would fail in the same way.
+        """
         name = f"job{request.job_id}-{request.step_key}-g{request.generation}a{activity.info().attempt}"
         async with (
             # By the clock too: a source that cannot seek is decoded for long before the first picture that counts.
@@ -86,18 +93,63 @@ class TranscodeSteps:
             self._store.local_file(request.source_key) as source,
             self._store.scratch(name) as here,
         ):
-            work.begin()
-            argv = commands.transcode(tool, source, here, request, first_segment=work.first_missing, device=device)
-            memory_bytes = self._limits.memory(request.video, request.renditions)
-            async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=memory_bytes)) as progress:
-                async for now in progress:
-                    work.made(now.frame, now.speed)
-                    if await work.keep_finished(here):  # of all else the clock tells, twice a second
-                        activity.heartbeat(work.progress(now.speed))
-            await work.keep_finished(here)
+            video, grid, output = request.video, request.grid, here
+            before: tuple[object, ...] = ()
+            failed: VlogError | None = None
+            for number, reach in enumerate(seeking.reaches(video, grid, self._limits.least_share)):
+                first = work.first_missing
+                at = seeking.begins_at(video, grid, first * grid.segment_frames, reach)
+                way = (first, at, reach.after)
+                if way == before:
+                    continue  # it would read, and find, the same
+                before = way
+                if failed is not None:
+                    log.info("source.read_from_afar", step=request.step_key, segment=first, reason=failed.sentence)
+                    await _read_through(source)
+                    output = here / f"again{number}"  # what the last one left must not be taken for this one's
+                argv = commands.transcode(
+                    tool, source, output, request, first_segment=first, device=device, reach=reach
+                )
+                try:
+                    return await self._run(argv, request, work, output)
+                except (PicturesMissing, SourceUnreadable) as error:
+                    if isinstance(error, SourceUnreadable) and at is None:
+                        raise  # else nothing can be decoded from there on; before it, perhaps
+                    failed = error
+            assert failed is not None
+            raise failed
+
+    async def _run(self, argv: list[str], request: TranscodeSpan, work: "_SpanWork", output: Path) -> None:
+        work.begin()
+        memory_bytes = self._limits.memory(request.video, request.renditions)
+        async with aclosing(encoder.run(argv, stall_s=self._stall_s, memory_bytes=memory_bytes)) as progress:
+            async for now in progress:
+                work.made(now.frame, now.speed)
+                if await work.keep_finished(output):  # of all else the clock tells, twice a second
+                    activity.heartbeat(work.progress(now.speed))
+        await work.keep_finished(output)
         activity.heartbeat(work.progress(0))
         if not work.is_whole():
-            raise OutputIncomplete(f"ffmpeg ended after {work.segments} of {request.span.segments} segments.")
+            raise PicturesMissing(f"ffmpeg ended after {work.segments} of {request.span.segments} segments.")
+
+
+async def _read_through(source: Path) -> None:
+    """Make sure that every byte can be had: to ffmpeg a disk that fails is the end of the file.
+
+    Else a standing picture would take the place of all that comes after.
+    """
+
+    def piece(at: int) -> int:
+        with source.open("rb", buffering=0) as file:
+            file.seek(at)
+            return len(file.read(_PIECE_BYTES))
+
+    at = 0
+    try:
+        while length := await asyncio.to_thread(piece, at):
+            at += length
+    except OSError as error:
+        raise StorageUnavailable("The source could not be read from storage.", detail=str(error.strerror)) from error
 
 
 class _SpanWork:

@@ -39,7 +39,7 @@ SOURCE_LIMITS: dict[str, Any] = {  # those that nobody has changed
     "max_pixels": 35_389_440,
     "max_frame_rate": 1000.0,
     "max_streams": 200,
-    "max_duration_seconds": 86_400.0,
+    "max_duration_seconds": 90_000.0,
     "least_complete": 0.5,
 }
 

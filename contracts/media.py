@@ -57,6 +57,7 @@ class VideoFacts(Message):
     packets: int  # counted, not declared
     end_s: float  # end of the last picture, measured from the stream's own start
     keyframe_gap_s: float = 0.0  # longest distance between two keyframes
+    keyframe_lag_s: float = 0.0  # longest time that a seek may land behind its wish, for want of times to seek by
     first_keyframe_s: float = 0.0  # since the stream's own start: nothing before it can be decoded, nor sought
     untimed: bool = False  # its pictures have no times that can be used: they follow each other at the nominal rate
     seekable: bool = (

@@ -16,5 +16,5 @@ def measure(sizes: Sequence[int], durations_s: Sequence[float]) -> tuple[int, in
         raise ValueError("each segment needs a size and a duration")
     average = sum(sizes) * 8 / total_s
     long_enough = [size * 8 / length for size, length in zip(sizes, durations_s, strict=True) if length >= SHORTEST_S]
-    # A video shorter than that has only its average.
-    return round(max(long_enough, default=average)), round(average)
+    # A video shorter than that has only its average; and a short last segment may be so dense that no peak reaches it.
+    return round(max([*long_enough, average])), round(average)

@@ -5,7 +5,6 @@ ffmpeg-python sorts the options of a file by name; ffmpeg does not mind their or
 
 import os
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import ffmpeg
 from contracts.layout import INIT, PLAYLIST
 from contracts.media import FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
-from media import device_encoders, device_graphs, encoders, filters, sound
+from media import device_encoders, device_graphs, encoders, filters, seeking, sound
 from media.devices import GpuEncoder
 from media.sniff import SAFE_INPUT
 from media.subtitles import MOST_BYTES, times_file, words_file
@@ -22,7 +21,6 @@ from media.tools import Ffmpeg
 from media.weights import slots_taken
 
 REPORT_S = 0.25
-_SEEK_MARGIN_S = 1  # deinterlacing and the grid want some pictures before the first one that counts
 
 
 def transcode(
@@ -33,11 +31,13 @@ def transcode(
     *,
     first_segment: int,
     device: GpuEncoder | None = None,
+    reach: seeking.Reach | None = None,
 ) -> list[str]:
     """Encode the span's segments from `first_segment` on, each rendition into `output/<quality>/`.
 
     Makes those folders: ffmpeg would not. Segments appear there under their final names only when they are whole.
-    A device encodes what the CPU, or the device itself, has decoded and scaled.
+    A device encodes what the CPU, or the device itself, has decoded and scaled. `reach` says how far around the span
+    the source is read; without it, as far as a source needs that is whole.
     """
     grid, span = request.grid, request.span
     last = min(span.first_segment + span.segments, grid.segments)
@@ -53,11 +53,12 @@ def transcode(
     # A device decodes with one: each more would hold surfaces of its own, and none is faster.
     threads = {"threads": 1} if staying else {} if alone else {"threads": shared}
 
-    seek = _seek(request, first_frame)
-    reading = seek | _whole(request.video)
+    reach = reach or seeking.near(request.video, grid)
+    at = seeking.begins_at(request.video, grid, first_frame, reach)
+    reading = seeking.options(request.video, at) | _whole(request.video)
     reading |= device_graphs.reading(staying) if staying else {}
     video = _input(source, threads, **reading)[str(request.video.stream)]
-    on_grid = filters.on_grid(request.video, grid, first_frame, frames, request.encoding, sought="ss" in seek)
+    on_grid = filters.on_grid(request.video, grid, first_frame, frames, request.encoding, at is not None, reach.after)
     video = _chain(video, on_grid)
     outputs = []
     for index, rung in enumerate(request.renditions):
@@ -78,6 +79,10 @@ def transcode(
         outputs.append(_video_output(mine, output / rung.quality, rung, request, first_segment, frames, device))
     limits = [] if alone else ["-filter_complex_threads", str(shared)]
     limits += device_graphs.opened(device, staying=staying is not None) if device else []
+    if frames < grid.frames and not staying:
+        # ffmpeg fails when two thirds of what it was given cannot be decoded. Of a part that says nothing of the video,
+        # unless a device decodes: that may be the device's fault.
+        limits += ["-max_error_rate", "1"]
     joined = ffmpeg.merge_outputs(*outputs) if len(outputs) > 1 else outputs[0]
     return _compile(tool, joined, *limits, report_s=_report_s(grid))
 
@@ -92,24 +97,6 @@ def _report_s(grid: Grid) -> float:
 
 def _threads(request: TranscodeSpan) -> int:
     return min(slots_taken(request.video, request.renditions), os.cpu_count() or 1)
-
-
-def _seek(request: TranscodeSpan, first_frame: int) -> dict[str, Any]:
-    """Start reading a little before the first picture, when the source can seek and there is anything to skip."""
-    # Timestamps stay as they are in the file: the grid is counted from the stream's start, wherever we begin.
-    timing: dict[str, Any] = {"copyts": None}
-    at = Fraction(first_frame) / request.grid.frame_rate.fraction - _SEEK_MARGIN_S
-    # Where no keyframe comes before the wish, as in what a call or a camera began to record halfway, a seek fails or
-    # lands behind it.
-    if request.video.seekable and at > request.video.first_keyframe_s:
-        timing |= {
-            "ss": f"{float(Fraction(request.video.start_s) + at):.6f}",
-            # -ss counts from the file's start unless told that it is a time stamp.
-            "seek_timestamp": 1,
-            # The trim filter cuts exactly; ffmpeg's own cut adds the start time twice and leaves nothing.
-            "noaccurate_seek": None,
-        }
-    return timing
 
 
 def _whole(video: VideoFacts) -> dict[str, Any]:

@@ -15,6 +15,8 @@ Stream = dict[str, Any]  # one entry of ffprobe's `streams`
 
 # A seek in these lands on a keyframe at or before the wish. Elsewhere it may land anywhere (MPEG-TS loses pictures).
 _SEEKS_WELL = frozenset({"mov", "mp4", "matroska", "webm"})
+# In these it looks for the time when a keyframe is decoded, which may be long before it is shown.
+_SEEKS_BY_DECODING = frozenset({"mov", "mp4"})
 
 # A slideshow shows a picture for seconds, a silent screen stands still for minutes; a broken clock jumps by hours.
 _LONGEST_STILL_S = 600.0
@@ -120,6 +122,7 @@ def video_facts(stream: Stream, pictures: PacketScan, format_name: str) -> Video
         end_s=round(max(end_s, 1 / float(nominal)), 6),
         untimed=_is_untimed(stream, pictures),
         keyframe_gap_s=round(pictures.keyframe_gap_s, 6),
+        keyframe_lag_s=round(pictures.keyframe_lag_s, 6) if _SEEKS_BY_DECODING & set(format_name.split(",")) else 0.0,
         first_keyframe_s=round(max(0.0, first_keyframe_s - start_s), 6) if pictures.timed else 0.0,
         seekable=bool(_SEEKS_WELL & set(format_name.split(","))),
     )

@@ -170,8 +170,8 @@ async def run(
     """Run one ffmpeg that reports with `-progress pipe:1`, and yield each report.
 
     Wrap it in `contextlib.aclosing` when the loop may be left early: the encoder is killed when the generator is
-    closed. `stall_s` kills it when neither frames nor time have advanced for so long; until the first of them, work
-    counts as well, and where work cannot be seen it is given `grace_s`.
+    closed. `stall_s` kills it when neither frames nor time have advanced for so long, nor bytes were read; until the
+    first of them, work counts as well, and where work cannot be seen it is given `grace_s`.
     """
     log.info("encoder.started", command=shlex.join(argv))
     begun = time.monotonic()

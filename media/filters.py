@@ -30,11 +30,18 @@ _TURNS: dict[tuple[int, bool], tuple[Filter, ...]] = {
 
 
 def on_grid(
-    video: VideoFacts, grid: Grid, first_frame: int, frames: int, encoding: Encoding, *, sought: bool = False
+    video: VideoFacts,
+    grid: Grid,
+    first_frame: int,
+    frames: int,
+    encoding: Encoding,
+    sought: bool = False,
+    copies: int = 2,
 ) -> Iterator[Filter]:
     """Bring the source to exactly `frames` pictures of the grid, from `first_frame` on.
 
-    `sought`: the reader has sought for them, else it reads from the source's start.
+    `sought`: the reader has sought for them, else it reads from the source's start. `copies` of the last picture are
+    there for those at the end that are missing.
     """
     if video.untimed:
         # Read from its start, one picture after the other: the times that ffmpeg guesses begin a few pictures late.
@@ -59,10 +66,8 @@ def on_grid(
         # seek this would fill from 0 as well, and hide one that went astray.
         rate["start_time"] = 0
     yield "fps", rate
-    # The last picture's length is a guess in many containers: the grid may come out one short. And where a file was
-    # cut off, pictures at the end lack those they are made from. A second of copies of the last picture, cut off
-    # again when they are not needed, makes the count certain; more would hide a seek that went astray.
-    yield "tpad", {"stop_mode": "clone", "stop": max(2, round(grid.frame_rate.fraction))}
+    # Cut off again when they are not needed.
+    yield "tpad", {"stop_mode": "clone", "stop": copies}
     # By pictures, never by seconds: at half a picture seconds round either way.
     yield "trim", {"start_pts": first_frame, "end_pts": first_frame + frames}
 

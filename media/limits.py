@@ -32,7 +32,7 @@ class Limits:
     pixels: int = 8192 * 4320
     frame_rate: float = 1000.0
     streams: int = 200
-    duration_s: float = 86_400.0
+    duration_s: float = 90_000.0  # a day, and what a recorder that is told to stop after one adds to it
     least_share: float = 0.5
     probe_s: float = 60.0
     probe_memory_bytes: int = GIB

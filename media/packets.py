@@ -58,6 +58,7 @@ class PacketScan:
     last_s: float = 0.0
     end_s: float = 0.0  # end of the last picture, as the container says; 0 when it does not
     keyframe_gap_s: float = 0.0
+    keyframe_lag_s: float = 0.0  # between the decoding of a keyframe and its being shown
     first_keyframe_s: float | None = None  # None: there is none with a time
     longest_gap_s: float = 0.0  # between two pictures, or how long the last one stays
     step_back_s: float = 0.0  # how far time went backwards, beyond the order of decoding
@@ -73,8 +74,8 @@ class PacketScan:
         self._fits = [_Fit(float(rate)) for rate in self.candidates]
         self._ticks = [_Ticks(float(rate)) for rate in self.steady]
 
-    def see(self, line: str) -> None:
-        """Take one line of ffprobe: `pts_time,duration_time,flags`."""
+    def see(self, line: str, dts: str = "") -> None:
+        """Take one line of ffprobe: `pts_time,duration_time,flags`, and when it is decoded."""
         words = line.split(",")
         if len(words) < 3:
             return
@@ -99,6 +100,8 @@ class PacketScan:
             if self._keyframe_s is not None:
                 self.keyframe_gap_s = max(self.keyframe_gap_s, pts - self._keyframe_s)
             self._keyframe_s = pts
+            with suppress(ValueError):
+                self.keyframe_lag_s = max(self.keyframe_lag_s, pts - float(dts))
         heapq.heappush(self._heap, pts)
         if len(self._heap) > _REORDER:
             self._show(heapq.heappop(self._heap))
@@ -187,7 +190,7 @@ class SoundScan:
     first_s: float | None = None  # start of the first one
     gaps: list[tuple[float, float]] = field(default_factory=list)  # long ones between two of them
 
-    def see(self, line: str) -> None:
+    def see(self, line: str, dts: str = "") -> None:
         self.packets += 1
         words = line.split(",")
         try:
@@ -207,7 +210,7 @@ class SoundScan:
 async def scan(
     chunks: AsyncIterator[bytes], streams: Mapping[int, PacketScan | SoundScan], whole_bytes: float = math.inf
 ) -> None:
-    """Feed ffprobe's output, `stream_index,pts_time,duration_time,pos,flags`, to the scans of its streams.
+    """Feed ffprobe's output, `stream_index,pts_time,dts_time,duration_time,pos,flags`, to the scans of its streams.
 
     What lies beyond `whole_bytes` was never written: the container's index names it all the same.
     """
@@ -217,11 +220,12 @@ async def scan(
     def see(line: bytes) -> None:
         index, _, rest = line.decode("ascii", "replace").partition(",")
         pts, _, rest = rest.partition(",")
+        dts, _, rest = rest.partition(",")
         duration, _, rest = rest.partition(",")
         position, _, flags = rest.partition(",")
         found = by_name.get(index)
         if found and not (position.isdigit() and int(position) >= whole_bytes):
-            found.see(f"{pts},{duration},{flags}")
+            found.see(f"{pts},{duration},{flags}", dts)
 
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -62,7 +62,8 @@ def make_plan(
     )
     # Large pictures take several slots: fewer of them run side by side.
     capacity = capacity.model_copy(update={"slots": at_once(capacity, slots_taken(facts.video, made))})
-    spans = choose_spans(grid, capacity, options.span_seconds) if facts.video.seekable else whole
+    gap_s = facts.video.keyframe_gap_s
+    spans = choose_spans(grid, capacity, options.span_seconds, gap_s) if facts.video.seekable else whole
     others, left_out = pin_alternatives(choose_alternatives(made, options.codecs, wanted), tools, facts, grid, encoding)
     makers = {track.stream: choosing.for_track(tools, facts, track, tool) for track in facts.audio}
     audible = tuple(track for track in facts.audio if makers[track.stream])

@@ -122,7 +122,7 @@ def _ffprobe(tools: Toolbox, limits: Limits) -> list[str]:
 async def _scan(
     tools: Toolbox, path: Path, size_bytes: int, video: dict[str, Any], sound: dict[int, SoundScan], limits: Limits
 ) -> PacketScan:
-    fields = "packet=stream_index,pts_time,duration_time,pos,flags"
+    fields = "packet=stream_index,pts_time,dts_time,duration_time,pos,flags"
     # Zeros are pictures only where nothing is compressed: black ones.
     raw = video.get("codec_name") == "rawvideo"
     whole_bytes = size_bytes if raw else await asyncio.to_thread(sniff.written_bytes, path)

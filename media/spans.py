@@ -16,12 +16,16 @@ LEAST_SEGMENTS = 2  # a span costs a process and a seek: it must be worth them
 # workflow wait at a time. However long the film and however many the workers, a list stays far below both.
 MOST_SPANS = 1000
 MOST_AT_ONCE = 500
+# Each span is decoded from the keyframe before it. Encoders set one every few seconds unless told otherwise; a call
+# that is recorded as it comes may have a single one in hours, and each of its spans would be decoded from the start.
+USUAL_GAP_S = 30.0
 
 
-def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float) -> tuple[Span, ...]:
+def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float, keyframe_gap_s: float = 0.0) -> tuple[Span, ...]:
     """Cut so that every slot of this video's share has work and all end at about the same time.
 
-    For slots that others fill nothing is cut: each span costs a process, a seek and six events of history.
+    For slots that others fill nothing is cut: each span costs a process, a seek and six events of history. Nor are
+    spans shorter than an unusual distance between keyframes: more would be decoded before them than in them.
     """
     if capacity.workers <= 1 and grid.duration_s <= SHORT_S:
         return (Span(first_segment=0, segments=grid.segments),)
@@ -31,7 +35,10 @@ def choose_spans(grid: Grid, capacity: Capacity, span_seconds: float) -> tuple[S
     # A multiple of the slots, so that the last round is as full as the first …
     wanted = -(-wanted // capacity.share) * capacity.share
     # … unless the spans would become too short for that.
-    count = max(1, min(wanted, grid.segments // LEAST_SEGMENTS, MOST_SPANS))
+    most = grid.segments // LEAST_SEGMENTS
+    if keyframe_gap_s > USUAL_GAP_S:
+        most = min(most, int(grid.duration_s / keyframe_gap_s))
+    count = max(1, min(wanted, most, MOST_SPANS))
     return evenly(grid.segments, count)
 
 

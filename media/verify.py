@@ -7,14 +7,28 @@ from contracts.media import Grid
 from media.boxes import InitFacts, NoSamples, SegmentFacts, read_segment
 from media.streams import StreamReport, verify_stream
 
-__all__ = ["StreamReport", "check_audio_segment", "check_video_segment", "has_sound", "verify_stream"]
+__all__ = [
+    "PicturesMissing",
+    "StreamReport",
+    "check_audio_segment",
+    "check_video_segment",
+    "has_sound",
+    "verify_stream",
+]
 
 _BEFORE_ZERO = 1 << 63  # a negative time, written without a sign
 
 
+class PicturesMissing(OutputIncomplete):
+    """What is there may be right, but it begins too late or ends too early: the source gave no more from there on."""
+
+
 def check_video_segment(data: bytes | Path, init: InitFacts, grid: Grid, index: int) -> SegmentFacts:
     """Insist that this is exactly segment `index` of the grid: its pictures, at their times, after one keyframe."""
-    found = read_segment(data, init)
+    try:
+        found = read_segment(data, init)
+    except NoSamples as error:
+        raise PicturesMissing(f"Segment {index} has no pictures.") from error
     frame = init.timescale / grid.frame_rate.fraction
     if init.handler != "vide" or frame.denominator != 1:
         raise OutputIncomplete("The init segment does not fit the frame grid.")
@@ -24,9 +38,11 @@ def check_video_segment(data: bytes | Path, init: InitFacts, grid: Grid, index: 
     frames = grid.frames_in(index)
     start = index * grid.segment_frames * duration
     if found.samples != frames:
-        raise OutputIncomplete(f"Segment {index} has {found.samples} pictures instead of {frames}.")
+        fault = PicturesMissing if found.samples < frames else OutputIncomplete
+        raise fault(f"Segment {index} has {found.samples} pictures instead of {frames}.")
     if found.tfdt != start:
-        raise OutputIncomplete(f"Segment {index} begins at {found.tfdt} instead of {start}.")
+        fault = PicturesMissing if found.tfdt > start else OutputIncomplete
+        raise fault(f"Segment {index} begins at {found.tfdt} instead of {start}.")
     if found.moofs != 1:
         raise OutputIncomplete(f"Segment {index} is in {found.moofs} pieces.")
     if found.duration != frames * duration or found.first_cts != 0:

@@ -137,7 +137,7 @@ class Settings(BaseSettings):
     max_pixels: int = Field(default=8192 * 4320, ge=1)
     max_frame_rate: float = Field(default=1000.0, gt=0)
     max_streams: int = Field(default=200, ge=1)
-    max_duration_seconds: Seconds = 86_400.0
+    max_duration_seconds: Seconds = 90_000.0
     least_complete: float = Field(default=0.5, ge=0, le=1)
     probe_seconds: Seconds = 60.0
     probe_memory: Memory = ByteSize(1024**3)

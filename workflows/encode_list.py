@@ -107,7 +107,7 @@ async def _encode(
         await steps.run(
             TranscodeSteps.transcode_span,
             asked,
-            options.transcode(request.grid, renditions, span.segments, _turn(request, span)),
+            options.transcode(request.video, request.grid, renditions, span, _turn(request, span)),
             f"{_segments(span)}: {' '.join(r.quality for r in renditions)}",
             tries=tries,
             give_up_on=ENCODER_FAULTS if several else (),
@@ -146,7 +146,9 @@ async def _encode_on_gpu(steps: Steps, request: EncodeList) -> EncodedList:
             await steps.run(
                 TranscodeSteps.transcode_span,
                 _span_of(request, span, request.renditions),
-                options.transcode_on_gpu(request.grid, rendition, span.segments, start_within_s=request.gpu_start_s),
+                options.transcode_on_gpu(
+                    request.video, request.grid, rendition, span, start_within_s=request.gpu_start_s
+                ),
                 f"{_segments(span)} on a GPU: {rendition.quality}",
                 give_up_on=ENCODER_FAULTS,
             )

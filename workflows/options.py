@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio.common import Priority, RetryPolicy
 
-from contracts.media import Grid, PlannedRendition, TranscodePlan
+from contracts.media import Grid, PlannedRendition, Span, TranscodePlan, VideoFacts
 from contracts.queues import TaskQueue, Turn, fairness_key
 from contracts.states import Tier
 
@@ -34,6 +34,10 @@ BUILD_WAITS = 2
 # Half an hour of that for what the video needs, a minute for what it can do without.
 MOVES = 60
 ALTERNATIVE_MOVES = 2
+
+
+# Seconds in which one core decodes a second of a million pixels: five times what a slow one takes.
+DECODING = 0.5
 
 
 @dataclass(frozen=True)
@@ -89,16 +93,26 @@ def audio(plan: TranscodePlan, size_bytes: int, turn: Turn = Turn.REST) -> Promi
     return Promise(TaskQueue.CPU, limit_s, fetches=True, turn=turn)
 
 
-def transcode(grid: Grid, renditions: Sequence[PlannedRendition], segments: int, turn: Turn = Turn.REST) -> Promise:
-    """Scale with length and size, with no cap: stalls are caught by frames that stop, not by this limit."""
+def transcode(
+    video: VideoFacts, grid: Grid, renditions: Sequence[PlannedRendition], span: Span, turn: Turn = Turn.REST
+) -> Promise:
+    """Scale with length and size, with no cap: stalls are caught by frames that stop, not by this limit.
+
+    All that lies before the span may have to be decoded: where keyframes are rare, or broken.
+    """
     megapixels = sum(r.width * r.height for r in renditions) / 1e6
-    seconds = grid.seconds(segments * grid.segment_frames)
-    return Promise(TaskQueue.CPU, limit_s=600 + seconds * (10 + 60 * megapixels), fetches=True, turn=turn)
+    seconds = grid.seconds(span.segments * grid.segment_frames)
+    before_s = grid.seconds(span.first_segment * grid.segment_frames)
+    decoding_s = before_s * DECODING * video.width * video.height / 1e6
+    limit_s = 600 + seconds * (10 + 60 * megapixels) + decoding_s
+    return Promise(TaskQueue.CPU, limit_s, fetches=True, turn=turn)
 
 
-def transcode_on_gpu(grid: Grid, rendition: PlannedRendition, segments: int, *, start_within_s: float) -> Promise:
+def transcode_on_gpu(
+    video: VideoFacts, grid: Grid, rendition: PlannedRendition, span: Span, *, start_within_s: float
+) -> Promise:
     """As long as the CPU may take: a device that is slower hardly deserves the name."""
-    limit_s = transcode(grid, [rendition], segments).limit_s
+    limit_s = transcode(video, grid, [rendition], span).limit_s
     return Promise(TaskQueue.GPU, limit_s, fetches=True, start_within_s=start_within_s, attempts=GPU_ATTEMPTS)
 
 

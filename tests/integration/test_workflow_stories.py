@@ -11,7 +11,7 @@ from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans, choose_window
 from tests.replay import paused_stories
-from tests.replay.fake_plans import PLAN
+from tests.replay.fake_plans import FACTS, PLAN
 from tests.replay.fake_steps import FakeSteps
 from tests.replay.stories import COMMANDS, REQUEST, telling
 from tests.support.shared_temporal import shared_temporal
@@ -213,8 +213,8 @@ async def test_three_hours_stay_far_below_every_history_limit() -> None:
     assert _limits_s(parent, "thumbnail") == {options.THUMBNAIL.limit(size).total_seconds()}
     assert _limits_s(parent, "encode_audio") == {options.audio(steps.planned, size).limit(size).total_seconds()}
     assert _limits_s(parent, "storyboard") == {options.storyboard(steps.planned).limit(size).total_seconds()}
-    lengths = {span.segments for span in spans}
-    expected = [options.transcode(grid, rungs[-1:], length).limit(size).total_seconds() for length in lengths]
+    promises = [options.transcode(FACTS.video, grid, rungs[-1:], span) for span in spans]
+    expected = {promise.limit(size).total_seconds() for promise in promises}
     assert sorted(_limits_s(child, "transcode_span")) == pytest.approx(sorted(expected))
 
 

@@ -2,8 +2,11 @@
 
 import random
 import struct
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+from media.tools import Toolbox
 
 
 def atom(kind: bytes, content: bytes) -> bytes:
@@ -63,6 +66,19 @@ def middle(filling: str) -> Callable[[bytearray], None]:
         data[start:end] = noise if filling == "noise" else bytes(end - start)
 
     return change
+
+
+def without_packets(tools: Toolbox, source: Path, to: Path, from_s: float, to_s: float) -> Path:
+    """Write noise over the pictures of a time; the tables name them still."""
+    argv = [str(tools.ffprobe), "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time,size,pos"]
+    told = subprocess.run([*argv, "-of", "csv=p=0", str(source)], check=True, capture_output=True, text=True).stdout
+    data, chance = bytearray(source.read_bytes()), random.Random(7)
+    for line in told.splitlines():
+        pts, size, at = line.split(",")[:3]
+        if from_s <= float(pts) < to_s:
+            data[int(at) : int(at) + int(size)] = chance.randbytes(int(size))
+    to.write_bytes(data)
+    return to
 
 
 def media_of_noise(data: bytearray) -> None:

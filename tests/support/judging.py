@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from temporalio.testing import ActivityEnvironment
+
+from activities.transcode import TranscodeSteps
 from contracts.layout import INIT, segment_name
-from contracts.media import Rung, SourceFacts, TranscodePlan
+from contracts.media import Rung, SourceFacts, Span, TranscodePlan
 from media.boxes import read_init
 from media.limits import Limits
 from media.planning import PlanOptions
 from media.remux import remux
 from media.tools import Toolbox
+from storage.local import LocalStore
 from tests.support import chart
-from tests.support.encoding import Work, checked, prepare, transcode
+from tests.support.encoding import PREFIX, Work, checked, prepare, transcode
 
 LADDER = (
     Rung(name="180p", short_side=180, video_kbps=4000, audio_kbps=96),
@@ -75,6 +79,26 @@ async def judge(
         # None: it does not fit (raw RGB). Such a source is read from its start.
         work = await prepare(tools, copied, options) if copied else work
     await transcode(work, folder, first_segment=first_segment)
+    return _read(tools, work, folder, first_segment)
+
+
+async def judge_step(
+    tools: Toolbox, source: Path, folder: Path, *, first_segment: int = 0, **changes: object
+) -> Outcome:
+    """The same of a span that the step makes, from `first_segment` to the end; `changes` are to what it knows."""
+    work = await prepare(tools, source, OPTIONS)
+    store = LocalStore(folder)
+    request = work.span()
+    await store.put_file(request.source_key, source)
+    rest = Span(first_segment=first_segment, segments=work.plan.grid.segments - first_segment)
+    known = request.video.model_copy(update=changes)
+    steps = TranscodeSteps(store, tools, stall_s=30)
+    wanted = request.model_copy(update={"span": rest, "video": known})
+    await ActivityEnvironment().run(steps.transcode_span, wanted)
+    return _read(tools, work, folder / PREFIX / "r1", first_segment)
+
+
+def _read(tools: Toolbox, work: Work, folder: Path, first_segment: int) -> Outcome:
     read = {}
     for rung in (work.plan.renditions[0], work.plan.renditions[-1]):
         segments = checked(work, folder / rung.quality, first_segment=first_segment)

@@ -1,6 +1,7 @@
 """Chart videos that more than one test is about: turned, cropped, resized, interlaced, of a variable rate."""
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.charts import X264, Charts, yuv
@@ -78,12 +79,20 @@ def interlaced(charts: Charts, first: str) -> Path:
     return charts.make(f"interlaced_{scan}.mp4", *coded, rate="50", numbers=range(100), pictures=weave)
 
 
-def variable(charts: Charts, name: str, seconds: list[float], last_ms: int = 1, *, group: int = 250) -> Path:
+def variable(
+    charts: Charts,
+    name: str,
+    seconds: list[float],
+    last_ms: int = 1,
+    *,
+    group: int = 250,
+    coded: Sequence[str] = X264,
+) -> Path:
     """Give picture n of the chart the n-th time, in milliseconds; every `group` of them begins with a keyframe."""
     times = "+".join(f"eq(N,{n})*{round(second * 1000)}" for n, second in enumerate(seconds))
     timing = f"settb=1/1000,setpts='{times}'"
     codec = [
-        *X264,
+        *coded,
         "-g",
         str(group),
         "-fps_mode",
@@ -93,7 +102,7 @@ def variable(charts: Charts, name: str, seconds: list[float], last_ms: int = 1, 
         "-video_track_timescale",
         "1000",
     ]
-    codec += ["-bsf:v", f"setts=duration={last_ms}"]
+    codec += ["-bsf:v", f"setts=pts=PTS:dts=DTS:duration={last_ms}"]
     return charts.make(name, *codec, rate="1000", numbers=range(len(seconds)), pictures=f"{yuv()},{timing}")
 
 

@@ -6,9 +6,11 @@ from contracts.end_steps import FailJob, Finalize, Publish
 from contracts.media import FrameRate, Grid, PlannedRendition, Span, TranscodePlan
 from contracts.queues import Turn
 from contracts.states import UNTIL_DONE, Tier
+from tests.support.media_facts import video
 from workflows import options
 
 LOW = PlannedRendition(quality="360p", width=640, height=360, video_kbps=600)
+SPAN = Span(first_segment=0, segments=10)
 HIGH = PlannedRendition(quality="2160p", width=3840, height=2160, video_kbps=15000)
 
 
@@ -22,7 +24,8 @@ def plan(hours: float, *lists: tuple[str, ...]) -> TranscodePlan:
 
 
 def limit_s(hours: float, *renditions: PlannedRendition) -> float:
-    return options.transcode(grid(hours), renditions, grid(hours).segments).limit_s
+    whole = Span(first_segment=0, segments=grid(hours).segments)
+    return options.transcode(video(), grid(hours), renditions, whole).limit_s
 
 
 def test_a_transcode_may_take_longer_the_longer_and_the_larger_it_is() -> None:
@@ -39,6 +42,14 @@ def test_no_film_is_too_long() -> None:
         assert promise.limit_s > 24 * 3600
 
 
+def test_the_last_span_of_a_long_film_has_time_to_be_decoded_from_the_films_start() -> None:
+    """Where keyframes are rare or broken. A slow core decodes 2160p at ten pictures a second, of 30."""
+    first, last = Span(first_segment=0, segments=20), Span(first_segment=1780, segments=20)
+    for picture, slower in ((video(3840, 2160), 3), (video(1280, 720), 0.3)):
+        limits = [options.transcode(picture, grid(3), (LOW,), span).limit_s for span in (first, last)]
+        assert limits[1] - limits[0] > slower * 1780 * 6
+
+
 def test_sound_has_time_to_be_read_out_of_a_huge_file() -> None:
     """An hour of 8K from a studio has half a terabyte; a slow disk gives 5 MB a second."""
     half_a_terabyte = 500 * 10**9
@@ -48,8 +59,8 @@ def test_sound_has_time_to_be_read_out_of_a_huge_file() -> None:
 def test_whoever_reads_the_source_has_time_to_fetch_it_over_a_slow_line() -> None:
     size = 20 * 10**9
     reading = (options.probe(size), options.remux(size), options.subtitles(size), options.audio(plan(1), size))
-    making = (options.transcode(grid(1), (LOW,), 10), options.storyboard(plan(1)), options.THUMBNAIL)
-    gpu = options.transcode_on_gpu(grid(1), LOW, 10, start_within_s=60)
+    making = (options.transcode(video(), grid(1), (LOW,), SPAN), options.storyboard(plan(1)), options.THUMBNAIL)
+    gpu = options.transcode_on_gpu(video(), grid(1), LOW, SPAN, start_within_s=60)
     for promise in (*reading, *making, gpu):
         assert promise.limit(size).total_seconds() - promise.limit().total_seconds() == size / 1e6
     for promise in (options.PLAN, options.VERIFY, options.MANIFESTS, options.PUBLISH, options.ENDING):
@@ -57,8 +68,8 @@ def test_whoever_reads_the_source_has_time_to_fetch_it_over_a_slow_line() -> Non
 
 
 def test_only_what_lets_people_begin_to_watch_has_a_turn_of_its_own() -> None:
-    first = options.transcode(grid(1), (LOW,), 10, Turn.OPENING)
-    rest = options.transcode(grid(1), (HIGH,), 10)
+    first = options.transcode(video(), grid(1), (LOW,), SPAN, Turn.OPENING)
+    rest = options.transcode(video(), grid(1), (HIGH,), SPAN)
     ahead = options.turn(first, "ana", Tier.HOBBY)
     assert (ahead.priority_key, ahead.fairness_key) == (Tier.HOBBY.priority, "ana/opening")
     assert ahead.fairness_weight == 1000  # Temporal takes no more

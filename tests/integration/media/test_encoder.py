@@ -145,6 +145,15 @@ async def test_work_after_the_first_picture_is_no_excuse() -> None:
             pass
 
 
+async def test_who_reads_on_in_search_of_more_is_not_stalled() -> None:
+    """Sound in the first hour of a day: ffmpeg goes through 40 GB of pictures, and says nothing."""
+    lines = ["import time", "print('frame=1', 'progress=continue', sep=chr(10), flush=True)"]
+    lines += ["for _ in range(20): open('/dev/zero', 'rb', 0).read(1 << 22), time.sleep(0.05)"]
+    lines += ["print('frame=2', 'progress=end', sep=chr(10), flush=True)"]
+    argv = [sys.executable, "-c", "\n".join(lines)]
+    assert [report.frame async for report in encoder.run(argv, stall_s=0.5)] == [1, 2]
+
+
 async def test_where_work_cannot_be_seen_the_first_picture_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_PROC", Path("/nonexistent"))
     idle = before_the_first_picture("time.sleep(0.1)")

@@ -129,7 +129,7 @@ def test_a_segment_on_the_grid_passes() -> None:
         (segment(0, [0, 0]) + segment(2002, [0, 0]), "2 pieces"),
         (segment(0, [0, 0]) + segment(9009, [0, 0]), "do not follow"),
         (b"", "it is empty"),
-        (segment(0, []), "no samples"),
+        (segment(0, []), "no pictures"),
         (b"#EXTM3U\n" * 4, "cut off"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.media import Encoding, FrameRate, Grid, PlannedAudio, PlannedRendition, Span, ToneMap, VideoFacts
 from contracts.steps import EncodeAudio, TranscodeSpan
-from media import commands, sniff, sound
+from media import commands, seeking, sniff, sound
 from tests.support.media_facts import tool, video
 
 NTSC = Grid(frame_rate=FrameRate(num=30000, den=1001), frames=730, segment_frames=180)
@@ -115,6 +115,29 @@ def test_a_resumed_span_seeks_to_a_second_before_and_counts_on(tmp_path: Path) -
     assert "setpts=expr=floor(PTS-(13.745000/TB)+0.5)" in graph(argv)
     assert "trim=end_pts=730:start_pts=540" in graph(argv)
     assert "start_time" not in graph(argv)
+
+
+def test_where_keyframes_are_shown_long_after_they_are_decoded_the_seek_goes_further_back(tmp_path: Path) -> None:
+    def lead_s(lag_s: float) -> float:
+        (at,) = after(made(tmp_path, 3, picture=video(keyframe_lag_s=lag_s)), "-ss")
+        return round(540 * 1001 / 30000 - float(at), 3)
+
+    assert [lead_s(lag_s) for lag_s in (0, 0.08, 0.5, 3, 3600)] == [1, 1, 1, 3.5, 10.5]
+
+
+def test_what_gives_too_little_is_read_from_afar_and_then_whole_and_no_more_is_made_up_than_may_lack() -> None:
+    picture = video(keyframe_gap_s=4.0)
+    for least_share, lost in ((0.5, 365), (0.0, 730), (1.0, 30)):
+        near, far, whole = seeking.reaches(picture, NTSC, least_share)
+        assert near == seeking.Reach(1.0, 30)
+        assert (far, whole) == (seeking.Reach(18.0, lost), seeking.Reach(None, lost))
+    assert seeking.begins_at(picture, NTSC, 720, near) is not None
+    assert seeking.begins_at(picture, NTSC, 720, whole) is None
+
+
+def test_how_much_of_a_part_cannot_be_decoded_is_no_reason_to_refuse_the_whole(tmp_path: Path) -> None:
+    assert "-max_error_rate" not in made(tmp_path)
+    assert after(made(tmp_path, 3), "-max_error_rate") == ["1"]
 
 
 @pytest.mark.parametrize("unsought", [{"seekable": False}, {"first_keyframe_s": 17.1}], ids=str)

@@ -218,10 +218,10 @@ def test_bandwidth_leaves_tiny_segments_out_of_the_peak_only() -> None:
         measure([1], [])
 
 
-@given(st.lists(st.tuples(st.integers(1, 10**8), st.floats(0.5, 20)), min_size=1))
+@given(st.lists(st.tuples(st.integers(1, 10**8), st.floats(0.01, 20)), min_size=1))
 def test_the_peak_is_never_below_the_average(segments: list[tuple[int, float]]) -> None:
     peak, average = measure([size for size, _ in segments], [length for _, length in segments])
-    assert peak >= average - 1
+    assert peak >= average
 
 
 def three_codecs() -> VerifiedRenditions:

@@ -162,6 +162,20 @@ def test_sound_that_goes_on_after_the_picture_is_said_to_be_cut() -> None:
     assert not any("cut" in note for note in usual.notes)
 
 
+def test_a_call_with_a_single_keyframe_is_not_cut() -> None:
+    """Each span would be decoded from the start: of three hours, a hundred and thirty-five in all."""
+    call = video(packets=324_000, end_s=10_800.0, keyframe_gap_s=10_799.97)
+    plan = make_plan(source(call), PlanOptions(), toolbox(), capacity=Capacity(workers=4, slots=8))
+    assert len(plan.spans) == 1
+    usual = make_plan(
+        source(call.model_copy(update={"keyframe_gap_s": 10.0})),
+        PlanOptions(),
+        toolbox(),
+        capacity=Capacity(workers=4, slots=8),
+    )
+    assert len(usual.spans) > 80
+
+
 @pytest.mark.parametrize("seconds", [92, 122, 3601])
 def test_a_source_that_cannot_seek_is_never_cut(seconds: int) -> None:
     picture = video().model_copy(update={"seekable": False, "packets": seconds * 30, "end_s": float(seconds)})

@@ -66,6 +66,13 @@ def test_the_longest_way_between_keyframes_is_kept() -> None:
     assert found.keyframe_gap_s == 3
 
 
+def test_the_longest_time_from_the_decoding_of_a_keyframe_to_its_being_shown_is_kept() -> None:
+    found = PacketScan((Fraction(1),))
+    for pts, dts, flag in (("0", "-0.08", "K__"), ("5", "0.04", "K__"), ("9", "1", "___"), ("6", "N/A", "K__")):
+        found.see(f"{pts},1.000000,{flag}", dts)
+    assert found.keyframe_lag_s == 4.96
+
+
 @pytest.mark.parametrize(
     ("flags", "first_s"),
     [(["K__", "___", "K__"], 0.0), (["___", "___", "K__"], 2.0), (["KD_", "___", "K__"], 0.0), (["___"] * 3, None)],
@@ -83,7 +90,7 @@ def test_a_clock_that_runs_backwards_fills_no_memory() -> None:
 
 
 async def test_lines_may_come_in_any_pieces() -> None:
-    lines = b"0,%.6f,0.040000,%d,K__\n1,%.6f,0.050000,N/A,K__\n2,0,9,1,K__\n"
+    lines = b"0,%.6f,N/A,0.040000,%d,K__\n1,%.6f,0,0.050000,N/A,K__\n2,0,0,9,1,K__\n"
     text = b"".join(lines % (n / 25, n * 100, n / 20) for n in range(50))
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -99,7 +106,7 @@ async def test_lines_may_come_in_any_pieces() -> None:
 
 async def test_packets_in_bytes_that_were_never_written_do_not_count() -> None:
     async def piece() -> AsyncIterator[bytes]:
-        yield b"".join(b"0,%.6f,0.040000,%d,K__\n" % (n / 25, n * 100) for n in range(50))
+        yield b"".join(b"0,%.6f,N/A,0.040000,%d,K__\n" % (n / 25, n * 100) for n in range(50))
 
     pictures = PacketScan((Fraction(25),))
     await scan(piece(), {0: pictures}, whole_bytes=3000)

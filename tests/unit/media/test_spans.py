@@ -49,6 +49,16 @@ def test_a_long_video_fills_every_slot_and_ends_evenly() -> None:
         assert len(spans) % slots == 0
 
 
+def test_keyframes_that_are_usual_change_nothing_and_rare_ones_are_not_cut_between() -> None:
+    many = Capacity(workers=4, slots=8)
+    usual = choose_spans(grid(3 * 3600), many, 120)
+    assert choose_spans(grid(3 * 3600), many, 120, 10) == choose_spans(grid(3 * 3600), many, 120, 30) == usual
+    assert len(choose_spans(grid(600), Capacity(workers=50, slots=100), 120, 30)) == 50
+    # A call that was recorded as it came: one keyframe, or one every half an hour.
+    assert len(choose_spans(grid(3 * 3600), many, 120, 3 * 3600 - 0.04)) == 1
+    assert len(choose_spans(grid(3 * 3600), many, 120, 1800)) == 6
+
+
 def test_what_many_videos_share_is_not_cut_for_all_of_it() -> None:
     """On a busy service nobody is idle: pieces of two segments, each decoded for itself, would only be more work."""
     alone = Capacity(workers=150, slots=300)
