@@ -17,6 +17,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from activities.outage import Check, is_tried_for_ever, outage
 from activities.pulse import pulsing
 from contracts.errors import (
     SENTENCE_LIMIT,
@@ -88,6 +89,7 @@ class FailureInterceptor(Interceptor):
 
     def __init__(self, *, first_delay_s: float = FIRST_DELAY_S) -> None:
         self.health: Health | None = None  # nobody: every failure is the step's own
+        self.storage: Check | None = None  # nobody's: whoever failed was answered
         self._first_delay_s = first_delay_s
         self._running: dict[asyncio.Task[Any], str] = {}  # with the queue each came from
         self._judged: set[asyncio.Task[Any]] = set()  # they have failed: there is nothing left to stop
@@ -95,7 +97,7 @@ class FailureInterceptor(Interceptor):
         self._handing_back: dict[str, str] = {}  # queues that are served no more, and why
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        return _Translate(next, self, self.health, self._first_delay_s)
+        return _Translate(next, self, self.health, self.storage, self._first_delay_s)
 
     def hand_back_now(self) -> None:
         """Stop every step at once; what it has stored stays, and the rest costs nobody an attempt."""
@@ -149,10 +151,15 @@ class FailureInterceptor(Interceptor):
 
 class _Translate(ActivityInboundInterceptor):
     def __init__(
-        self, next: ActivityInboundInterceptor, drain: FailureInterceptor, health: Health | None, first_delay_s: float
+        self,
+        next: ActivityInboundInterceptor,
+        drain: FailureInterceptor,
+        health: Health | None,
+        storage: Check | None,
+        first_delay_s: float,
     ) -> None:
         super().__init__(next)
-        self._drain, self._health, self._first_delay_s = drain, health, first_delay_s
+        self._drain, self._health, self._storage, self._first_delay_s = drain, health, storage, first_delay_s
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         try:
@@ -174,7 +181,7 @@ class _Translate(ActivityInboundInterceptor):
             raise translate(error, activity.info().attempt, self._first_delay_s) from error
 
     async def _judged(self, input: ExecuteActivityInput) -> Any:
-        """Run the step; what fails because its worker is broken costs the video no attempt."""
+        """Run the step; what fails because its storage is away or its worker broken costs the video no attempt."""
         queue = activity.info().task_queue
         is_step = _is_step(input)
         try:
@@ -182,9 +189,11 @@ class _Translate(ActivityInboundInterceptor):
         except (ApplicationError, CancelledError):
             raise
         except Exception as error:
+            known = error if isinstance(error, VlogError) else _named(error)
+            if is_step and (away := await self._outage(known)) is not None:
+                raise away from error
             if self._health is None or not is_step:
                 raise
-            known = error if isinstance(error, VlogError) else _named(error)
             with self._drain.judged():
                 async with pulsing():
                     ours = await self._health.is_ours(queue, known, getattr(input.args[0], "ffmpeg", ""))
@@ -196,6 +205,17 @@ class _Translate(ActivityInboundInterceptor):
         if self._health is not None and is_step:
             self._health.went_well(queue)
         return result
+
+    async def _outage(self, error: VlogError) -> VlogError | None:
+        """Tell whether the storage is away, whatever the step says: who cannot read calls a source unreadable."""
+        if self._storage is None or error.kind is FailureKind.LATER or is_tried_for_ever():
+            return None
+        async with pulsing():
+            away = await outage(self._storage)
+        if away is not None:
+            away.detail = error.detail or error.sentence
+            log.warning("%s, so that %s waits", away.sentence.rstrip("."), activity.info().activity_type)
+        return away
 
 
 def _is_step(input: ExecuteActivityInput) -> bool:

@@ -5,6 +5,7 @@ from itertools import count
 from temporalio import activity
 
 from contracts.end_steps import Publish, Published, WriteManifests
+from contracts.errors import NoPicture
 from contracts.ids import ObjectKey
 from contracts.layout import MASTER, MPD, PLAYLIST, earlier_prefixes, segment_index, video_prefix
 from media import manifests
@@ -66,6 +67,8 @@ class PublishSteps:
                 session, request.job_id, request.video_id, request.renditions, request.keep
             ):
                 current = await reads.renditions(session, request.video_id)
+                if not current.video:  # it is tried until it is done, and this never would be
+                    raise NoPicture("Nothing of the picture could be made.")
                 await self._store.put_bytes(mpd, manifests.dash_manifest(current, prefix).encode())
                 await self._store.put_bytes(master, manifests.master_playlist(current, prefix).encode())
         return Published(master_key=master, mpd_key=mpd)

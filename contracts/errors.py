@@ -120,6 +120,13 @@ class OutputIncomplete(VlogError):
     code = "OUTPUT_INCOMPLETE"
 
 
+class NoPicture(VlogError):
+    """Every rung is lost: there is nothing to publish."""
+
+    code = "NO_PICTURE"
+    kind = FailureKind.FATAL
+
+
 class GpuBusy(VlogError):
     code = "GPU_BUSY"
     kind = FailureKind.LATER
@@ -140,6 +147,14 @@ class GpuLacks(GpuFailed):
 
 class StorageUnavailable(VlogError):
     code = "STORAGE_UNAVAILABLE"
+
+
+class StorageAway(StorageUnavailable):
+    """Nothing can be written or read there, by anybody's step: that is waited for, however long it takes."""
+
+    code = "STORAGE_AWAY"
+    kind = FailureKind.LATER
+    retry_after_s = 15.0
 
 
 class StorageUploadFailed(VlogError):

@@ -45,7 +45,7 @@ class Alert(StrEnum):
     WORKER_STARTUP = "worker_startup"
     WORKER_SHUTDOWN = "worker_shutdown"  # on purpose
     JOB_FAILED = "job_failed"  # for good, at its first try: the source is to blame
-    JOB_STUCK = "job_stuck"  # it waits for somebody: a full disk, a step that never gives up, a bug in a workflow
+    JOB_STUCK = "job_stuck"  # it waits for somebody: a disk full or away, a step that never gives up, our bug
     WORKER_OFFLINE = "worker_offline"  # fell silent
     WORKER_QUARANTINED = "worker_quarantined"
 

@@ -120,20 +120,22 @@ def growing_master(
     slug_prefix: str,
     texts: Sequence[StoredText] = (),
 ) -> str | None:
-    """Write the master playlist of what can be watched now; None while the lowest rung or a sound has no opening.
+    """Write the master playlist of what can be watched now; None while the lowest rung or its sound has no opening.
 
     The rungs come largest first. A rung that lags behind the lowest is left out: whoever switched to it would find
     nothing where they are. So are codecs beside H.264: they are encoded last, and one that fails is not published.
+    Of several sounds one is enough to begin with: the default, or the first that is not silent. The others are listed
+    as they come, for those who open the stream then.
     """
     rungs = [rung for rung in rungs if not rung.planned.is_alternative]
     audible = [track for track in tracks if not track.is_silent]
+    first = next((track for track in audible if track.planned.default), audible[0] if audible else None)
     lowest = rungs[-1] if rungs else None
-    if lowest is None or not _is_open(lowest) or not all(_has_sound(track) for track in audible):
+    if lowest is None or not _is_open(lowest) or (first is not None and not _has_sound(first)):
         return None
     listed = [rung for rung in rungs if _is_open(rung) and rung.segments >= lowest.segments - 1]
-    sounds = [_sound(track) for track in audible]
-    if sounds and not any(sound.default for sound in sounds):  # the default one gave no sound
-        sounds[0] = sounds[0].model_copy(update={"default": True})
+    heard = [track for track in audible if _has_sound(track)]
+    sounds = [_sound(track).model_copy(update={"default": track is first}) for track in heard]
     videos = tuple(_video(grid, rung) for rung in listed)
     subtitles = tuple(_subtitles(text) for text in texts)
     return master_playlist(VerifiedRenditions(video=videos, audio=tuple(sounds), subtitles=subtitles), slug_prefix)

@@ -1,4 +1,7 @@
-"""When may people begin to watch? When the lowest rung will stay ahead of them, and its sound with it. Pure."""
+"""When may people begin to watch? When the lowest rung will stay ahead of them, and its sound with it. Pure.
+
+Of several sounds the default is enough: the others are whole films too, and are listed as they come.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +29,8 @@ def is_playable(plan: TranscodePlan, steps: Sequence[JobStep], done: Done = NOTH
     # Sound that has the same lead keeps it: it is encoded many times faster than it plays.
     needed_s = min(there_s, LEAD_S)
     sounds = {step.step_key: step for step in steps if step.step is StepName.AUDIO}
-    return all(
+    default = next((sounds.get(f"audio:{audio.track}") for audio in plan.audio if audio.default), None)
+    return _is_heard(default, needed_s, grid.duration_s) or all(
         _reaches(sound := sounds.get(f"audio:{audio.track}"), needed_s, grid.duration_s)
         or (not audio.default and _is_given_up(sound))  # the video does without it
         for audio in plan.audio
@@ -58,6 +62,13 @@ def _reaches(sound: JobStep | None, needed_s: float, duration_s: float) -> bool:
     if sound is None:
         return False
     return sound.outcome is StepOutcome.COMPLETED or sound.percent * duration_s >= 100 * needed_s
+
+
+def _is_heard(sound: JobStep | None, needed_s: float, duration_s: float) -> bool:
+    """Tell a sound that is there from one that has ended and perhaps gave none: then another one is the first."""
+    if sound is None or not _reaches(sound, needed_s, duration_s):
+        return False
+    return float(sound.progress.get("percent", 0.0)) > 0
 
 
 def _is_given_up(sound: JobStep | None) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from contracts.errors import BuildMissing, Drained, GpuBusy, ScratchFull, WorkerBroken, WorkerFull
+from contracts.errors import BuildMissing, Drained, GpuBusy, ScratchFull, StorageAway, WorkerBroken, WorkerFull
 from contracts.states import UNTIL_DONE, EventLevel, StepOutcome
 from contracts.steps import MissingRendition
 from mirror.events import Event
@@ -11,13 +11,15 @@ from mirror.tables import JobStep
 
 # Codes that mean "not now", not "broken": they cost no attempt.
 LATER_CODES = frozenset(
-    {GpuBusy.code, ScratchFull.code, WorkerFull.code, Drained.code, BuildMissing.code, WorkerBroken.code}
+    each.code for each in (GpuBusy, ScratchFull, StorageAway, WorkerFull, Drained, BuildMissing, WorkerBroken)
 )
 
-# So often a step has failed that would never give up, or was sent away by a full disk, before somebody is called. By
-# then the first has been tried for a minute, the second for most of an hour.
+# So often a step has failed that would never give up, or was told that the disk is full or the storage away, before
+# somebody is called. By then the first has been tried for a minute, a disk looked at for most of an hour, and a storage
+# been away for ten minutes.
 STUCK_FROM_ATTEMPT = 5
-STUCK_FROM_FULL = 10
+STUCK_FROM_WAITS = 10
+WAITS_UNTIL = {ScratchFull.code: "there is room", StorageAway.code: "the storage answers"}
 
 
 def quality_event(event: str, job_id: int, quality: str) -> Event:
@@ -80,11 +82,12 @@ def stuck_events(step: JobStep, earlier: Iterable[JobStep]) -> list[Event]:
     `earlier` are the step's other attempts: drains and pauses make generations too, and need nobody.
     """
     name = step.step.value
-    full = sum(each.error_code == ScratchFull.code for each in (*earlier, step))
+    waits = sum(each.error_code == step.error_code for each in (*earlier, step))
+    until = WAITS_UNTIL.get(step.error_code or "")
     if step.step in UNTIL_DONE and step.will_retry and step.attempt >= STUCK_FROM_ATTEMPT:
         message = f"{name} failed {step.attempt} times and is tried again until it succeeds: {step.error_message}"
-    elif step.outcome is StepOutcome.PARTIAL and step.error_code == ScratchFull.code and full >= STUCK_FROM_FULL:
-        message = f"{name} waits until there is room, however long that takes: {step.error_message}"
+    elif step.outcome is StepOutcome.PARTIAL and until and waits >= STUCK_FROM_WAITS:
+        message = f"{name} waits until {until}, however long that takes: {step.error_message}"
     else:
         return []
     fields = {"step": name, "code": step.error_code}

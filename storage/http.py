@@ -95,11 +95,11 @@ class HttpStore:
                     if answer.status_code != httpx.codes.PARTIAL_CONTENT:
                         raise ObjectMissing("The uploaded file is not the one that the step began with.")
                     async for chunk in answer.aiter_bytes(READ_BYTES):
-                        have += len(chunk)
+                        have, waits = have + len(chunk), Waits()
                         yield chunk
                 return
-            except Away:
-                await waits.once()
+            except Away as error:
+                await self._calls.bear(error, waits)
             except Refused as error:
                 if error.status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:  # all of it was there
                     return

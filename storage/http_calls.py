@@ -2,13 +2,14 @@
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
-from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable, VlogError
+from contracts.errors import ObjectMissing, ScratchFull, StorageAway, StorageUnavailable, VlogError
 from contracts.gateway import CLAIM_HEADER, KEY_HEADER
 
 # The API, a proxy before it, or a neighbour behind it is away; or too many ask.
@@ -16,6 +17,7 @@ AWAY = frozenset({408, 429, 500, 502, 503, 504})
 TIMEOUT = httpx.Timeout(20.0, connect=10.0, read=60.0, write=60.0)
 KEPT_S = 45.0  # an open connection: longer than from one heartbeat to the next, shorter than the API keeps it
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
+STORAGE_S = 60.0  # an API that has no answer from its storage for so long is asked what is wrong with it
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -27,6 +29,10 @@ def is_open_to_all(url: str) -> bool:
 
 class Away(StorageUnavailable):
     """Nobody answers just now."""
+
+
+class StorageSilent(Away):
+    """The API answers, and its storage does not answer the API."""
 
 
 class ClaimGone(StorageUnavailable):
@@ -88,8 +94,26 @@ class WorkerCalls:
         while True:
             try:
                 return await self.ask(method, path, claim=claim, **how, **({"content": body()} if body else {}))
-            except Away:
-                await waits.once()
+            except Away as error:
+                await self.bear(error, waits)
+
+    async def bear(self, error: Away, waits: "Waits") -> None:
+        """Wait before an API that is away is asked again; not for ever for a storage behind it that does not answer.
+
+        A step that held its claim all the while would run into its time limit, and lose a try by it.
+        """
+        if isinstance(error, StorageSilent) and waits.silence_s() > STORAGE_S:
+            if await self._is_storage_away():
+                raise StorageAway(f"The storage is away: {error.sentence}") from error
+            raise StorageUnavailable(error.sentence) from error  # only what this step asks for
+        await waits.once()
+
+    async def _is_storage_away(self) -> bool:
+        """Ask the API how its storage is; whoever does not say is away."""
+        try:
+            return not (await self._http.get("/api/health")).json()["storage"]["ok"]
+        except (httpx.TransportError, ValueError, KeyError, TypeError):
+            return True
 
 
 class Waits:
@@ -97,6 +121,13 @@ class Waits:
 
     def __init__(self) -> None:
         self._next_s = FIRST_WAIT_S
+        self._silent_since: float | None = None
+
+    def silence_s(self) -> float:
+        """Say for how long the storage has been silent, when it is again; the first time begins it."""
+        now = time.monotonic()
+        self._silent_since = self._silent_since or now
+        return now - self._silent_since
 
     async def once(self) -> None:
         await asyncio.sleep(self._next_s * random.uniform(0.5, 1.0))
@@ -110,9 +141,11 @@ def _away(error: Exception) -> Away:
 def _check(answer: httpx.Response) -> None:
     if answer.is_success:
         return
-    if answer.status_code in AWAY:
-        raise Away(f"The API answered {answer.status_code}.")
     code, sentence = _said(answer)
+    if answer.status_code in AWAY:
+        if code == StorageUnavailable.code:
+            raise StorageSilent(sentence)
+        raise Away(f"The API answered {answer.status_code}.")
     if answer.status_code == 409:
         raise ClaimGone(sentence)
     if answer.status_code == 404:

@@ -100,11 +100,22 @@ class LocalStore:
     def path(self, key: str) -> Path:
         return self.root.joinpath(*checked(key).split("/"))
 
+    def _insist(self) -> None:
+        """Tell a storage that is away from one that lacks something: of a disk that is not mounted nothing is there."""
+        if not (self.root / SCRATCH).is_dir():
+            raise StorageUnavailable("The folder of the storage is not there.")
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder; never where the disk ought to be mounted, for what lies there is gone when it is."""
+        if not folder.is_dir():
+            self._insist()
+            folder.mkdir(parents=True, exist_ok=True)
+
     async def put_file(self, key: str, path: Path, *, create_only: bool = False) -> bool:
         target = self.path(key)
 
         def place() -> bool:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make(target.parent)
             # Bytes first, name second: after a power cut a name must not point at an empty file.
             with path.open("rb") as file:
                 os.fsync(file.fileno())
@@ -121,7 +132,7 @@ class LocalStore:
         target = self.path(key)
 
         def place() -> bool:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make(target.parent)
             beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
             with beside.open("wb") as file:
                 file.write(data)
@@ -138,7 +149,10 @@ class LocalStore:
         path = self.path(key)
 
         def look() -> ObjectFacts | None:
-            return _facts(key, path) if path.is_file() else None
+            if path.is_file():
+                return _facts(key, path)
+            self._insist()
+            return None
 
         return await in_thread(look)
 
@@ -147,7 +161,9 @@ class LocalStore:
 
         def walk() -> list[ObjectFacts]:
             found = []
-            for folder, _, names in os.walk(base):
+            if not base.is_dir():
+                self._insist()
+            for folder, _, names in os.walk(base, onerror=_unless_gone):
                 for name in names:
                     path = Path(folder, name)
                     if not name.startswith("."):  # a write under way
@@ -177,7 +193,7 @@ class LocalStore:
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}{HERE}")
 
         def begin() -> IO[bytes]:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make(target.parent)
             file = temporary.open("xb")
             lock(file.fileno())
             return file
@@ -195,6 +211,7 @@ class LocalStore:
     @asynccontextmanager
     async def resume(self, key: str) -> AsyncIterator[LocalPartial]:
         target = self.path(key)
+        await in_thread(self._insist)
         file = await in_thread(PartialFile, self._partial(key))
         try:
             yield LocalPartial(file, target)
@@ -219,13 +236,13 @@ class LocalStore:
 
     @asynccontextmanager
     async def local_file(self, key: str) -> AsyncIterator[Path]:
-        path = self.path(key)
-        if not await in_thread(path.is_file):
+        if await self.stat(key) is None:
             raise ObjectMissing("The uploaded file is no longer in storage.")
-        yield path
+        yield self.path(key)
 
     @asynccontextmanager
     async def scratch(self, name: str) -> AsyncIterator[Path]:
+        await in_thread(self._insist)
         here = await in_thread(self._scratch.lend, name)
         try:
             yield here
@@ -240,6 +257,7 @@ class LocalStore:
 
         def look() -> tuple[str, ...]:
             if not base.is_dir():
+                self._insist()
                 return ()
             return tuple(sorted(entry.name for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)))
 
@@ -268,6 +286,12 @@ class LocalStore:
     async def check(self) -> None:
         async with self.scratch("check") as here:
             await in_thread((here / "probe").write_bytes, b"ok")
+
+
+def _unless_gone(error: OSError) -> None:
+    """Let a walk go past what was deleted meanwhile; what cannot be read is not nothing."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _discard(file: IO[bytes], temporary: Path) -> None:

@@ -247,6 +247,7 @@ class S3Store:
             # Housekeeping sees the disk of the one machine it runs on; what a killed process left here is ours to find.
             self._tidied = True
             await self.remove_abandoned(limit=TIDY_AT_ONCE)
+        await in_thread((self._folder / SCRATCH).mkdir, parents=True, exist_ok=True)
         here = await in_thread(self._scratch.lend, name)
         try:
             yield here

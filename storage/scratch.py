@@ -28,7 +28,10 @@ _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._+,-]")
 
 
 class Scratch:
-    """The scratch of one process below `root`; there while something is lent, and gone with the last of it."""
+    """The scratch of one process below `root`; there while something is lent, and gone with the last of it.
+
+    `root` is somebody else's to make: where it is gone, perhaps with the disk that it is on, nothing is lent.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -54,7 +57,6 @@ class Scratch:
                 self._move_out()
 
     def _move_in(self) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
         while self._lock is None:
             own = self._root / uuid.uuid4().hex
             # Locked before the folder exists, so that no folder is ever seen without its lock.

@@ -97,7 +97,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         encode_on_device=partial(test_gpu, tools, gpu, settings.gpu_device or ""),
         first_wait_s=settings.quarantine_seconds,
     )
-    failures.health = quarantine
+    failures.health, failures.storage = quarantine, store.check
     testing = asyncio.create_task(quarantine.run())
 
     async def be_known() -> None:

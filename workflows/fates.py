@@ -1,7 +1,10 @@
 """Each quality has its own fate. Which of them decide the job's is said here. Pure."""
 
+from collections.abc import Mapping
+
 from temporalio.exceptions import ApplicationError
 
+from contracts.end_steps import VerifiedRenditions
 from contracts.media import PlannedAudio, TranscodePlan
 from contracts.states import JobKind
 from contracts.steps import MissingRendition, StepFailure, TranscodeRequest
@@ -23,6 +26,19 @@ def critical_qualities(job: TranscodeRequest, plan: TranscodePlan) -> tuple[str,
 
 def is_critical_sound(job: TranscodeRequest, track: PlannedAudio) -> bool:
     return track.default and (SOUND in job.critical if job.critical else not job.keep)
+
+
+def lost_picture(
+    job: TranscodeRequest, whole: VerifiedRenditions, missing: Mapping[str, MissingRendition]
+) -> MissingRendition | None:
+    """Name a rung that was lost where none is left: whatever is critical, nobody can watch sound alone."""
+    if whole.video or any(_is_picture(name) for name in job.keep):
+        return None
+    return next((each for name, each in missing.items() if _is_picture(name)), None)
+
+
+def _is_picture(name: str) -> bool:
+    return not name.startswith(f"{SOUND}_")
 
 
 def missing(name: str, failure: StepFailure) -> MissingRendition:

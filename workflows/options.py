@@ -48,6 +48,7 @@ class Promise:
     heartbeats: bool = True  # a silent worker loses the step after the job's heartbeat timeout
     turn: Turn = Turn.REST  # before whom it goes within its tier
     start_within_s: float = 0.0  # waits no longer for a worker; 0: for as long as it takes
+    waits: int = 0  # told "later" more often than so, it is given up; 0: it waits for as long as it takes
     attempts: int = 0  # no more than these, though the job allows them; 0: as many as it allows
     until_done: bool = False  # retried for ever: mirror writes outlast any outage of Postgres
     regardless: bool = False  # runs to its end in a pause and after a cancel: it is how jobs end
@@ -64,7 +65,8 @@ MANIFESTS = Promise(TaskQueue.IO, limit_s=300, heartbeats=False, regardless=True
 TIDY = Promise(TaskQueue.IO, limit_s=60, heartbeats=False, until_done=True, regardless=True)
 PUBLISH = Promise(TaskQueue.ORCHESTRATE, limit_s=120, heartbeats=False, until_done=True, regardless=True)
 ENDING = Promise(TaskQueue.ORCHESTRATE, limit_s=30, heartbeats=False, until_done=True, regardless=True)
-REMOVE = Promise(TaskQueue.ORCHESTRATE, limit_s=300, heartbeats=False, regardless=True)
+# Housekeeping removes what is left: a cancel that waits for a storage which is away would be no end.
+REMOVE = Promise(TaskQueue.ORCHESTRATE, limit_s=300, heartbeats=False, waits=1, regardless=True)
 
 
 def probe(size_bytes: int) -> Promise:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from temporalio import workflow
 
+from contracts.errors import StorageAway
 from contracts.steps import StepFailure
 from workflows import options
 
@@ -19,6 +20,7 @@ class Patience:
 
     def __init__(self, promise: options.Promise) -> None:
         self._limit = timedelta(seconds=promise.start_within_s)
+        self._most = promise.waits
         self._since: datetime | None = None
         self.put_off: dict[str, int] = {}  # how often, by the code of why
 
@@ -47,7 +49,12 @@ class Patience:
             return 0.0
         before = self.put_off.get(told.code, 0)
         self.put_off = {**self.put_off, told.code: before + 1}  # anew: the one that was sent stays as it was
-        if not self._limit:
+        if self._most and before >= self._most:
+            return None
+        nobody_could = told.code == StorageAway.code  # no CPU either: a GPU has its time when there is a storage again
+        if nobody_could:
+            self._since = None
+        if nobody_could or not self._limit:
             growth = 2.0 ** min(before // options.WAITS_AS_TOLD, options.WAITS_DOUBLE)
             return max(told.retry_after_s, min(told.retry_after_s * growth, options.LONGEST_WAIT_S))
         wait = min(timedelta(seconds=told.retry_after_s), options.BUSY_SHARE * self._limit)

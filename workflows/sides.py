@@ -25,10 +25,11 @@ with workflow.unsafe.imports_passed_through():
 async def audio(steps: Steps, job: TranscodeRequest, number: int, facts: SourceFacts, planned: Planned) -> EncodedAudio:
     """Encode a track; with another ffmpeg, and anew, when the one it was begun with is gone."""
     moves = 0
-    turn = Turn.REST if job.kind is JobKind.RETRANSCODE else Turn.SOUND
     while True:
         plan = planned.plan
         track = next(track for track in plan.audio if track.track == number)
+        # One sound is enough to begin to watch; the others, each a whole film, would keep the picture waiting.
+        turn = Turn.SOUND if track.default and job.kind is not JobKind.RETRANSCODE else Turn.REST
         request = EncodeAudio(
             job_id=job.job_id,
             video_id=job.video_id,

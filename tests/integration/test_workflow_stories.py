@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
+from temporalio import activity
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 from temporalio.exceptions import ApplicationError, CancelledError
 
-from contracts.end_steps import FailJob, Finalize
-from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from contracts.end_steps import FailJob, Finalize, RemovePartial, VerifiedRenditions, VerifyRenditions
+from contracts.errors import StorageAway
+from contracts.media import AudioRendition, Capacity, FrameRate, Grid, PlannedRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans, choose_window
 from tests.replay import paused_stories
@@ -17,6 +19,20 @@ from tests.replay.stories import COMMANDS, REQUEST, telling
 from tests.support.shared_temporal import shared_temporal
 from workflows import options
 
+SOUND = AudioRendition(
+    track=0,
+    prefix="videos/x/r1/audio_0/",
+    codecs="mp4a.40.2",
+    language="und",
+    name="Sound",
+    default=True,
+    channels=2,
+    timescale=48000,
+    segment_durations=((288768, 4),),
+    size_bytes=1000,
+    peak_bandwidth=1000,
+    average_bandwidth=1000,
+)
 CANCELLED = ("cancelled while encoding", "cancelled while it drains", "cancelled while it crashes")
 
 
@@ -186,6 +202,26 @@ async def test_a_critical_rung_that_stays_broken_is_never_published() -> None:
     assert "publish" not in steps.calls and steps.calls[-1] == "fail"
 
 
+class OnlySound(FakeSteps):
+    """Every rung is lost, and the sound is whole."""
+
+    @activity.defn
+    async def verify(self, request: VerifyRenditions) -> VerifiedRenditions:
+        self.calls.append(request.step_key)
+        return VerifiedRenditions(video=(), audio=(SOUND,))
+
+
+async def test_whatever_is_critical_a_stream_without_any_picture_is_never_published() -> None:
+    steps = OnlySound("sound only, exhausted")
+    request = REQUEST.model_copy(update={"critical": ("audio",)})
+    async with shared_temporal() as client, telling(client, steps, request=request) as handle:
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+    assert isinstance(failed.value.cause, ApplicationError) and failed.value.cause.type == "RETRIES_EXHAUSTED"
+    assert steps.calls[-1] == "fail" and not {"manifests", "publish"} & set(steps.calls)
+    assert isinstance(steps.ended, FailJob) and "RuntimeError" in steps.ended.sentence
+
+
 async def test_three_hours_stay_far_below_every_history_limit() -> None:
     steps = FakeSteps("success")
     grid = Grid(frame_rate=FrameRate(num=30), frames=3 * 3600 * 30, segment_frames=180)
@@ -270,6 +306,27 @@ async def test_a_cancel_stops_the_encoders_removes_what_was_made_and_is_written_
 async def test_a_cancel_ends_although_nothing_can_be_removed() -> None:
     steps, end = await told("cancelled beside a broken disk")
     assert end == "cancelled"
+    assert steps.calls.count("remove") == 2 and isinstance(steps.ended, FailJob)
+
+
+class NothingRemoved(FakeSteps):
+    """The storage is away when what was made is to be removed."""
+
+    @activity.defn
+    async def remove_partial(self, request: RemovePartial) -> None:
+        self.calls.append("remove")
+        away = StorageAway("The storage is away.")
+        away.retry_after_s = 0.05
+        raise away
+
+
+async def test_a_cancel_does_not_wait_for_a_storage_that_is_away() -> None:
+    steps = NothingRemoved("cancelled while encoding")
+    async with shared_temporal() as client, telling(client, steps) as handle:
+        await steps.encoding.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await asyncio.wait_for(handle.result(), 20)
     assert steps.calls.count("remove") == 2 and isinstance(steps.ended, FailJob)
 
 

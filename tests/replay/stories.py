@@ -284,9 +284,11 @@ async def temporal_for_stories(*config: str) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def telling(client: Client, steps: FakeSteps, *, slots: int | None = None) -> AsyncIterator[Handle]:
+async def telling(
+    client: Client, steps: FakeSteps, *, slots: int | None = None, request: TranscodeRequest | None = None
+) -> AsyncIterator[Handle]:
     """Serve all queues with fake steps, `slots` of them at a time, and start the story."""
-    request = REQUESTS.get(steps.story, REQUEST)
+    request = request or REQUESTS.get(steps.story, REQUEST)
     steps.temporal = client
     async with AsyncExitStack() as running:
         for queue, served in steps.by_queue().items():

@@ -1,13 +1,17 @@
 """What a failure means is decided in one place."""
 
+import asyncio
 import errno
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
+from activities import outage
 from activities.failures import FailureInterceptor, backoff_s, translate
 from contracts import errors
 from contracts.errors import FailureKind, VlogError
@@ -96,6 +100,82 @@ async def test_what_is_the_workers_own_fault_costs_nothing_and_comes_when_it_may
     failure = caught.value.details[0]
     assert (failure.code, failure.retry_after_s) == (code, again_in_s)
     assert (failure.kind is FailureKind.LATER) == (code == "WORKER_BROKEN")
+
+
+def asked(*, attempts: int) -> ActivityEnvironment:
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, retry_policy=RetryPolicy(maximum_attempts=attempts))
+    return environment
+
+
+class Disk:
+    """A storage that is away for so many looks."""
+
+    def __init__(self, away: int) -> None:
+        self.away = away
+
+    async def check(self) -> None:
+        self.away -= 1
+        if self.away >= 0:
+            raise errors.StorageUnavailable("Storage did not answer.")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "KEEP_S", 0.1)
+    monkeypatch.setattr(outage, "LOOK_EVERY_S", 0.01)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "error",
+    [errors.StorageUnavailable("No."), errors.ObjectMissing("No."), errors.SourceUnreadable("No."), OSError(5, "EIO")],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize(("away", "least_s", "most_s"), [(2, 1, 1), (1000, 13, 17)], ids=["for a moment", "for long"])
+async def test_whatever_fails_while_the_storage_is_away_waits_for_it_and_is_nobodys_fault(
+    error: Exception, away: int, least_s: float, most_s: float
+) -> None:
+    failures = FailureInterceptor()
+    failures.health, failures.storage = Broken(), Disk(away).check
+    with pytest.raises(ApplicationError) as caught:
+        await asked(attempts=3).run(failures.intercept_activity(Failing(error)).execute_activity, PROBE)
+    failure = caught.value.details[0]
+    assert (failure.code, failure.kind) == ("STORAGE_AWAY", FailureKind.LATER)
+    assert failure.sentence == "The storage is away: Storage did not answer."
+    assert least_s <= failure.retry_after_s <= most_s
+
+
+@pytest.mark.parametrize(
+    ("attempts", "away", "error"),
+    [
+        (3, 0, errors.StorageUnavailable("One file cannot be read.")),
+        (0, 1000, errors.StorageUnavailable("It is tried until it is done.")),
+        (3, 1000, errors.ScratchFull("It waits already.")),
+    ],
+)
+async def test_one_bad_file_is_a_failure_and_what_is_tried_for_ever_or_waits_needs_no_help(
+    attempts: int, away: int, error: VlogError
+) -> None:
+    failures = FailureInterceptor()
+    failures.storage = Disk(away).check
+    with pytest.raises(ApplicationError) as caught:
+        await asked(attempts=attempts).run(failures.intercept_activity(Failing(error)).execute_activity, PROBE)
+    assert caught.value.type == error.code
+
+
+async def test_a_storage_that_never_answers_is_away_and_a_full_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "CHECK_S", 0.01)
+    monkeypatch.setattr(outage, "KEEP_S", 0.0)
+
+    async def silent() -> None:
+        await asyncio.sleep(60)
+
+    async def full() -> None:
+        raise errors.ScratchFull("The storage disk is full.")
+
+    assert await ActivityEnvironment().run(outage.outage, silent) is not None
+    assert await ActivityEnvironment().run(outage.outage, full) is None
 
 
 async def test_a_step_that_was_on_its_way_when_its_queue_was_closed_goes_back_as_it_came() -> None:

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from contracts.errors import ObjectMissing, ScratchFull, VlogError
-from storage.http_calls import Away, ClaimGone, Refused, WorkerCalls, is_open_to_all
+from contracts.errors import ObjectMissing, ScratchFull, StorageAway, StorageUnavailable, VlogError
+from storage import http_calls
+from storage.http_calls import Away, ClaimGone, Refused, StorageSilent, WorkerCalls, is_open_to_all
 
 OURS = '{"error": "%s", "detail": "A sentence."}'
 A_PROXYS = "<html>There is nothing at this address.</html>"
@@ -36,6 +37,7 @@ def test_over_plain_http_a_key_can_be_read_unless_it_stays_here(url: str, is_ope
         (413, A_PROXYS, Refused),
         (502, A_PROXYS, Away),
         (503, OURS % "TEMPORAL_UNAVAILABLE", Away),
+        (503, OURS % "STORAGE_UNAVAILABLE", StorageSilent),
     ],
 )
 async def test_what_an_answer_means(status: int, body: str, meaning: type[VlogError]) -> None:
@@ -59,3 +61,36 @@ async def test_what_an_answer_means(status: int, body: str, meaning: type[VlogEr
         await calls.aclose()
         server.close()
         await server.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("health", "meaning"),
+    [('{"storage": {"ok": false}}', StorageAway), ('{"storage": {"ok": true}}', StorageUnavailable)],
+    ids=["all of it", "one file"],
+)
+async def test_a_storage_that_leaves_the_api_without_an_answer_is_asked_about_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, health: str, meaning: type[VlogError]
+) -> None:
+    """A step that waited on would run into its time limit: a try, for what no try can mend."""
+    monkeypatch.setattr(http_calls, "STORAGE_S", 0.3)
+    asked: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).decode().split()[1]
+        asked.append(path)
+        body = health if path == "/api/health" else OURS % "STORAGE_UNAVAILABLE"
+        writer.write(f"HTTP/1.1 503 Away\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    calls = WorkerCalls(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "key")
+    try:
+        with pytest.raises(VlogError) as told:
+            await calls.insist("GET", "/api/worker/source/uploads/1.mp4", claim="claim")
+    finally:
+        await calls.aclose()
+        server.close()
+        await server.wait_closed()
+    assert told.type is meaning
+    assert len(asked) > 2 and asked.count("/api/health") == 1

@@ -1,9 +1,13 @@
 """What is a folder's own: publishing is a link, half a write a hidden file. The rest: tests/integration/storage."""
 
+import errno
+import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from contracts.errors import StorageUnavailable
 from storage.local import LocalStore
 
 
@@ -28,3 +32,55 @@ async def test_an_upload_that_is_not_committed_leaves_no_file(store: LocalStore)
             await writer.write(b"half")
             raise RuntimeError("the client went away")
     assert list((store.root / "uploads").iterdir()) == []
+
+
+async def test_of_a_disk_that_is_not_mounted_nothing_is_missing_and_nothing_is_put_in_its_place(
+    store: LocalStore,
+) -> None:
+    """Else a source would be gone for good, a rendition not whole, and a stream published where nobody finds it."""
+    await store.put_bytes("uploads/1.mp4", b"film")
+    elsewhere = store.root.rename(store.root.with_name("elsewhere"))
+    store.root.mkdir()
+
+    async def lend() -> None:
+        async with store.local_file("uploads/1.mp4"):
+            pass
+
+    async def receive() -> None:
+        async with store.writer("uploads/2.mp4"):
+            pass
+
+    async def go_on() -> None:
+        async with store.resume("uploads/3.mp4"):
+            pass
+
+    for ask in (
+        store.check,
+        lend,
+        receive,
+        go_on,
+        lambda: store.stat("uploads/1.mp4"),
+        lambda: store.list("uploads/"),
+        lambda: store.folders("uploads"),
+        lambda: store.put_bytes("videos/x/master.m3u8", b""),
+    ):
+        with pytest.raises(StorageUnavailable):
+            await ask()
+    assert list(store.root.iterdir()) == []
+    store.root.rmdir()
+    elsewhere.rename(store.root)
+    await store.check()
+    assert await store.stat("uploads/1.mp4") is not None
+
+
+async def test_a_folder_that_cannot_be_read_is_not_an_empty_one(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put_bytes("videos/x/r1/360p/seg_00000.m4s", b"x")
+
+    def broken(path: str) -> NoReturn:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr(os, "scandir", broken)
+    with pytest.raises(StorageUnavailable, match="Input/output error"):
+        await store.list("videos/x/r1/360p/")

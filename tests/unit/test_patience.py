@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio import workflow
 
-from contracts.errors import Drained, FailureKind, GpuBusy, ScratchFull, VlogError, WorkerFull
+from contracts.errors import Drained, FailureKind, GpuBusy, ScratchFull, StorageAway, VlogError, WorkerFull
 from contracts.queues import TaskQueue
 from contracts.steps import StepFailure
 from workflows import options
@@ -53,3 +53,19 @@ def test_a_busy_gpu_is_waited_for_as_long_as_it_has_to_begin_and_a_limit_that_is
     assert patience.left() == SHORTEST
     patience.renew()
     assert patience.left() == timedelta(seconds=60)
+
+
+def test_a_storage_that_is_away_is_waited_for_without_end_on_a_gpu_too_but_not_by_what_only_removes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(workflow, "now", lambda: now)
+    away = told(StorageAway, 15)
+    gpu = Patience(options.Promise(TaskQueue.GPU, limit_s=600, start_within_s=60))
+    gpu.left()
+    now += timedelta(hours=1)  # it was encoding
+    assert [gpu.wait_s(away) for _ in range(options.WAITS_AS_TOLD + 1)] == [*[15.0] * options.WAITS_AS_TOLD, 30.0]
+    assert gpu.left() == timedelta(seconds=60)
+    removal = Patience(options.REMOVE)
+    assert [removal.wait_s(away), removal.wait_s(away)] == [15, None]
+    assert removal.wait_s(told(Drained, 0)) == 0

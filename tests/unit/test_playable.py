@@ -41,7 +41,8 @@ def span(first: int, segments: int, done: int, outcome: StepOutcome = RUNNING, *
 
 
 def sound(percent: float, outcome: StepOutcome = RUNNING, track: int = 0) -> JobStep:
-    return JobStep(step=StepName.AUDIO, step_key=f"audio:{track}", outcome=outcome, percent=percent, progress={})
+    told = {"percent": percent} if percent else {}
+    return JobStep(step=StepName.AUDIO, step_key=f"audio:{track}", outcome=outcome, percent=percent, progress=told)
 
 
 HEARD = sound(100, COMPLETED)
@@ -100,19 +101,23 @@ def test_the_sound_must_have_the_same_lead(sounds: list[JobStep], playable: bool
     assert is_playable(plan(), [span(0, 20, 10), *sounds]) is playable
 
 
-def test_every_track_counts_and_a_silent_video_waits_for_none() -> None:
-    assert not is_playable(plan(tracks=2), [span(0, 20, 10), HEARD])
-    assert is_playable(plan(tracks=2), [span(0, 20, 10), HEARD, sound(30, track=1)])
-    assert is_playable(plan(tracks=0), [span(0, 20, 10)])
-
-
-def test_a_track_that_failed_for_good_is_not_waited_for_unless_it_is_the_default() -> None:
+def test_the_default_track_is_enough_and_a_silent_video_waits_for_none() -> None:
     begun = span(0, 20, 10)
+    assert is_playable(plan(tracks=2), [begun, HEARD])
+    assert is_playable(plan(tracks=2), [begun, sound(25), sound(0, track=1)])
+    assert not is_playable(plan(tracks=2), [begun, sound(24), sound(100, COMPLETED, track=1)])
+    assert is_playable(plan(tracks=0), [begun])
+
+
+def test_where_the_default_may_have_given_no_sound_the_others_are_waited_for() -> None:
+    begun, silent = span(0, 20, 10), sound(0, COMPLETED)
+    assert not is_playable(plan(tracks=2), [begun, silent])
+    assert is_playable(plan(tracks=2), [begun, silent, sound(30, track=1)])
     failed = sound(10, StepOutcome.FAILED, track=1)
-    assert is_playable(plan(tracks=2), [begun, HEARD, failed])
+    assert is_playable(plan(tracks=2), [begun, silent, failed])
     again = sound(10, StepOutcome.FAILED, track=1)
     again.will_retry = True
-    assert not is_playable(plan(tracks=2), [begun, HEARD, again])
+    assert not is_playable(plan(tracks=2), [begun, silent, again])
     assert not is_playable(plan(tracks=2), [begun, sound(10, StepOutcome.FAILED), sound(100, COMPLETED, track=1)])
 
 

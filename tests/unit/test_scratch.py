@@ -28,6 +28,7 @@ def left(root: Path) -> list[str]:
 
 def test_the_scratch_of_a_living_process_stays_and_that_of_a_killed_one_goes(tmp_path: Path) -> None:
     root = tmp_path / "scratch"
+    root.mkdir()
     other = subprocess.Popen([sys.executable, "-c", OTHER, str(root)], stdout=subprocess.PIPE, text=True)
     try:
         assert other.stdout is not None

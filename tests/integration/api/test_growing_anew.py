@@ -1,9 +1,12 @@
 """Playlists of renditions that start anew, or fail, while people watch them grow."""
 
+import shutil
+
 import pytest
 
 from contracts.layout import INIT, PLAYLIST, segment_name
 from tests.integration.api.growing_stage import Stage
+from tests.support.encoding import PREFIX
 
 
 async def test_who_watches_a_rung_that_starts_anew_is_led_to_its_end(stage: Stage) -> None:
@@ -74,19 +77,24 @@ async def test_who_hears_a_sound_that_starts_anew_is_led_to_its_end(stage: Stage
     assert len(await stage.can_be_played(f"r1/audio_0.1/{PLAYLIST}")) == stage.sounds
 
 
-async def test_a_second_sound_that_failed_for_good_holds_nothing_back(stage: Stage) -> None:
+async def test_a_second_sound_holds_nothing_back_and_is_listed_from_its_opening_until_it_failed_for_good(
+    stage: Stage,
+) -> None:
     plan = stage.encoded.work.plan
     second = plan.audio[0].model_copy(update={"track": 1, "name": "Second", "default": False})
     await stage.replan(plan.model_copy(update={"audio": (plan.audio[0].model_copy(update={"default": True}), second)}))
     stage.store("144p", INIT, segment_name(0))
+    assert await stage.status("master.m3u8") == 404, "the default sound is not there"
     stage.store_sound(1)
-    assert await stage.status("master.m3u8") == 404, "the second sound may still come"
-
-    await stage.tell("audio:1", 1, will_retry=True)
-    assert await stage.status("master.m3u8") == 404, "it is tried again"
-    await stage.tell("audio:1", 2)
     master = await stage.read("master.m3u8")
     assert "r1/audio_0/playlist.m3u8" in master and "r1/audio_1/" not in master
+
+    folder = stage.api.root / PREFIX / "r1"
+    shutil.copytree(folder / "audio_0", folder / "audio_1")
+    await stage.tell("audio:1", 1, will_retry=True)
+    assert "r1/audio_1/playlist.m3u8" in await stage.read("master.m3u8"), "it is tried again"
+    await stage.tell("audio:1", 2)
+    assert "r1/audio_1/" not in await stage.read("master.m3u8")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "lost"])

@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Worker
 
@@ -11,6 +12,7 @@ from activities.failures import FailureInterceptor
 from activities.publishing import PublishSteps
 from activities.removing import RemovalSteps
 from contracts.end_steps import Finalize, Publish, VerifiedRenditions
+from contracts.errors import FailureKind, NoPicture
 from contracts.ids import JobId
 from contracts.queues import TaskQueue
 from mirror import reads, writes, writes_again
@@ -27,6 +29,16 @@ from tests.replay.stories import has_heard_of_the_cancel
 from tests.support.eventually import eventually
 from workflows.encode_list import TranscodeList
 from workflows.transcode_video import TranscodeVideo
+
+
+async def test_what_has_no_picture_is_refused_and_not_tried_for_ever(database: Database, tmp_path: Path) -> None:
+    video = await planned(database)
+    request = Publish(
+        job_id=video.job_id, video_id=video.video_id, slug=video.slug, renditions=VerifiedRenditions(video=())
+    )
+    with pytest.raises(NoPicture):
+        await ActivityEnvironment().run(PublishSteps(LocalStore(tmp_path), database).publish, request)
+    assert NoPicture.kind is FailureKind.FATAL and not (tmp_path / "videos").exists()
 
 
 async def test_a_late_publish_does_not_bring_back_what_a_retranscode_replaced(

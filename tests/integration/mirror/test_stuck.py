@@ -35,11 +35,14 @@ async def test_an_end_that_keeps_failing_is_tried_on_and_calls_somebody_once(
     assert (row["state"], row["attempt_number"], row["last_error"]) == ("retrying", 1, "Unexpected KeyError.")
 
 
-async def test_a_disk_that_stays_full_calls_somebody_and_fails_no_job(database: Database) -> None:
+@pytest.mark.parametrize("waits_for", ["SCRATCH_FULL", "STORAGE_AWAY"])
+async def test_a_disk_that_stays_full_or_away_calls_somebody_and_fails_no_job(
+    database: Database, waits_for: str
+) -> None:
     """Ten times a full disk; that it was drained twelve times before is nobody's trouble."""
     video = await planned(database)
     for generation in range(24):
-        code = "SCRATCH_FULL" if generation >= 12 else "DRAINED"
+        code = waits_for if generation >= 12 else "DRAINED"
         work = claim(video, StepName.TRANSCODE, generation=generation)
         await tell(database, work, end=StepOutcome.PARTIAL, code=code, sentence="0 MB to spare.")
         assert (await event_names(database, video)).count("job.stuck") == (generation >= 21), generation

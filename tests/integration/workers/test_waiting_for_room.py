@@ -1,4 +1,4 @@
-"""A disk without room, or a worker without memory, holds a video up; it costs no attempt and no video."""
+"""A disk without room or away, or a worker without memory, holds a video up; it costs no attempt and no video."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from activities import outage
 from activities.failures import FailureInterceptor
-from contracts.errors import WorkerFull
+from contracts.errors import StorageAway, WorkerFull
 from contracts.ids import workflow_id
 from contracts.media import Rung
 from contracts.queues import Pool, TaskQueue
@@ -81,7 +82,9 @@ async def waiting(client: Client, database: Database, folder: Path, room: Room) 
     recording = asyncio.create_task(recorder.run())
     async with AsyncExitStack() as running:
         for pool in POOLS:
-            worker = build_worker(client, pool, parts, FailureInterceptor())
+            failures = FailureInterceptor()
+            failures.storage = store.check
+            worker = build_worker(client, pool, parts, failures)
             assert worker is not None
             await running.enter_async_context(worker)
         handle = await client.start_workflow(
@@ -126,3 +129,28 @@ async def test_a_worker_without_memory_hands_steps_back_until_there_is_some(
             await job.is_put_off("WORKER_FULL")
             await taken.aclose()
             await job.ends_well()
+
+
+async def test_a_storage_that_goes_away_makes_a_job_wait_and_it_goes_on_when_it_is_back(
+    own_client: Client, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is no longer mounted when sound and picture begin: what they miss is not gone for good."""
+    monkeypatch.setattr(outage, "KEEP_S", 0.1)
+    monkeypatch.setattr(outage, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(StorageAway, "retry_after_s", 0.2)
+    mounted, elsewhere, gone = tmp_path / "storage", tmp_path / "elsewhere", False
+
+    async def left() -> int:
+        nonlocal gone
+        if not gone:
+            gone = True
+            mounted.rename(elsewhere)
+            mounted.mkdir()
+        return 1 << 40
+
+    async with waiting(own_client, database, tmp_path, Room(1 << 40, left)) as job:
+        await job.is_put_off("STORAGE_AWAY")
+        assert list(mounted.iterdir()) == [], "nothing is put where the disk will be"
+        mounted.rmdir()
+        elsewhere.rename(mounted)
+        await job.ends_well()

@@ -187,12 +187,26 @@ def test_only_rungs_that_keep_up_with_the_lowest_are_listed(counts: dict[str, in
     assert listed(counts, track()) == expected
 
 
-def test_nothing_plays_before_every_sound_has_its_opening() -> None:
+def test_nothing_plays_before_its_sound_has_an_opening() -> None:
     counts = {"360p": 3}
-    assert listed(counts, track(0), track(1, None)) is None
-    assert listed(counts, track(0), track(1, AudioTimeline())) is None
-    assert listed(counts, track(0), track(1)) == ["360p"]
+    assert listed(counts, track(0, None)) is None
+    assert listed(counts, track(0, AudioTimeline()), track(1)) is None
+    assert listed(counts, track(0)) == ["360p"]
     assert listed(counts) == ["360p"]
+
+
+def test_the_default_sound_is_enough_and_the_others_are_listed_as_they_come() -> None:
+    def sounds(*tracks: GrowingTrack) -> list[tuple[str, str]] | None:
+        text = growing_master(GRID, [rung("360p", 3)], tracks, PREFIX)
+        lines = [attributes(line) for line in (text or "").splitlines() if line.startswith("#EXT-X-MEDIA")]
+        return [(sound["NAME"], sound["DEFAULT"]) for sound in lines] if text else None
+
+    silent = AudioTimeline(whole=True)
+    assert sounds(track(0), track(1, None), track(2)) == [("Track 0", "YES"), ("Track 2", "NO")]
+    assert sounds(track(0), track(1), track(2)) == [("Track 0", "YES"), ("Track 1", "NO"), ("Track 2", "NO")]
+    # Where the default is silent the first of the others is what it would be when all is published.
+    assert sounds(track(0, silent), track(1, None), track(2)) is None
+    assert sounds(track(0, silent), track(1), track(2, None)) == [("Track 1", "YES")]
 
 
 def test_a_track_without_sound_is_left_out_and_another_becomes_the_default() -> None:
