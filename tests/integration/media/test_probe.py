@@ -223,7 +223,7 @@ def test_ffprobe_itself_opens_nothing_but_the_file(clips: Clips, tmp_path: Path)
         scripts.append(tmp_path / f"upload{place}.{extension}")
         scripts[-1].write_bytes(texts[kind])
     log = tmp_path / "opened"
-    watching = [strace, "-f", "--seccomp-bpf", "-qq", "-e", "trace=open,openat,openat2,connect", "-o", log]
+    watching = [strace, "-f", "--seccomp-bpf", "-qq", "-e", "trace=open,openat,openat2,connect", "-o", str(log)]
     done = subprocess.run(
         [*watching, sys.executable, "-c", _WITHOUT_SNIFFING, *scripts],
         capture_output=True,
