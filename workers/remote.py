@@ -177,7 +177,7 @@ class RemoteWorker:
         run = RemoteStepRun(
             self._api,
             claimed,
-            steps[claimed.activity],
+            steps.get(claimed.activity),
             [self._failures, RoomInterceptor(self._room, lane)],
             self.refused,
         )

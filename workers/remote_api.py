@@ -1,7 +1,5 @@
 """What a remote worker says to the API, and what it is answered."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +10,9 @@ from contracts.gateway import MOST_WAIT_S, SourceLimits
 from contracts.message import Message
 from contracts.queues import Pool
 from contracts.steps import StepFailure, StepProgress
-from storage.http_calls import Away, WorkerCalls
+from storage.http_calls import WorkerCalls, understanding
+
+PROGRESS_S = 5.0
 
 
 class ClaimedStep(Message):
@@ -41,23 +41,16 @@ class Heard:
     pools_aside: frozenset[str]
 
 
-@contextmanager
-def _understanding() -> Iterator[None]:
-    """Take what is no answer of ours, a proxy's page perhaps, for nobody's."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Away("What answered there is no API of ours.") from error
-
-
 @dataclass(frozen=True)
 class RemoteApi:
+    """Whatever else answers in the API's place raises NotOurs."""
+
     calls: WorkerCalls
 
     async def beat(self, status: str, about: dict[str, Any] | None = None) -> Heard:
         """Say that this worker lives, and what is new about it."""
         answer = await self._post("heartbeat", {"status": status, **(about or {})})
-        with _understanding():
+        with understanding():
             said = answer.json()
             return Heard(float(said["heartbeat_interval"]), frozenset(said.get("pools_aside", ())))
 
@@ -65,18 +58,19 @@ class RemoteApi:
         answer = await self._post(
             "claim", {"pool": pool.value, "wait_s": wait_s}, timeout=httpx.Timeout(20.0, read=MOST_WAIT_S + 15.0)
         )
-        with _understanding():
+        with understanding():
             return None if answer.status_code == 204 else ClaimedStep.model_validate_json(answer.content)
 
-    async def progress(self, claim: str, progress: StepProgress | None) -> bool:
+    async def progress(self, claim: str, progress: StepProgress | None, within_s: float = PROGRESS_S) -> bool:
         """Hold a claim; True when the step is to be stopped."""
         told = progress.model_dump(mode="json") if progress else None
-        answer = await self._post("progress", {"claim": claim, "progress": told}, timeout=httpx.Timeout(5.0))
-        with _understanding():
+        timeout = httpx.Timeout(within_s, connect=PROGRESS_S)
+        answer = await self._post("progress", {"claim": claim, "progress": told}, timeout=timeout)
+        with understanding():
             return bool(answer.json()["cancel_requested"])
 
     async def complete(self, claim: str, result: Message) -> None:
-        await self._post("complete", {"claim": claim, "result": result.model_dump(mode="json")})
+        await self._end("complete", {"claim": claim, "result": result.model_dump(mode="json")})
 
     async def fail(self, claim: str, failure: StepFailure, retry_delay_s: float | None = None) -> None:
         body = {
@@ -87,10 +81,16 @@ class RemoteApi:
             "retry_after_s": failure.retry_after_s,
             "retry_delay_s": retry_delay_s,
         }
-        await self._post("fail", body)
+        await self._end("fail", body)
 
     async def cancelled(self, claim: str) -> None:
-        await self._post("fail", {"claim": claim, "code": "CANCELLED"})
+        await self._end("fail", {"claim": claim, "code": "CANCELLED"})
+
+    async def _end(self, what: str, body: dict[str, Any]) -> None:
+        answer = await self._post(what, body)
+        with understanding():  # a page that was taken for a yes would cost the step all that it made
+            if answer.json()["accepted"] is not True:
+                raise ValueError("somebody else's word")
 
     async def _post(self, what: str, body: dict[str, Any], **how: Any) -> httpx.Response:
         return await self.calls.ask("POST", f"/api/worker/{what}", json=body, **how)

@@ -8,21 +8,29 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from activities.failures import translate
 from activities.recording import failure_of
-from contracts.errors import FailureKind, InternalTransient, VlogError
+from contracts.errors import FailureKind, InternalTransient, VlogError, WorkerFull
 from contracts.gateway import REMOTE_STEPS
 from contracts.steps import StepFailure, StepProgress
 from storage.http_calls import Away, ClaimGone, Refused, Waits
-from workers.remote_api import ClaimedStep, RemoteApi
+from workers.remote_api import PROGRESS_S, ClaimedStep, RemoteApi
 
 log = logging.getLogger(__name__)
 
+NOT_YOURS = "CLAIM_NOT_YOURS"  # an API that was started with another sealing key: it opens this claim never again
+
 AGAIN_S = 0.5
+SLOW_S = 15.0  # longer than the API itself waits for Temporal; a line that is dead must not hide a cancel for long
 GRACE_S = 5.0  # Temporal's clocks are not read to the second
+# As the API says it of its own code: nothing failed, and who took it would take it again at once.
+NOT_UNDERSTOOD = "The step is of another version than this worker: another worker takes it."
+NOT_UNDERSTOOD_S = 15.0
 
 
 class RemoteStepRun:
@@ -32,7 +40,7 @@ class RemoteStepRun:
         self,
         api: RemoteApi,
         claimed: ClaimedStep,
-        step: Callable[[Any], Awaitable[Any]],
+        step: Callable[[Any], Awaitable[Any]] | None,  # none: this worker has no such step
         interceptors: list[Interceptor],  # the outermost first
         refused: Callable[[Refused], None],
     ) -> None:
@@ -67,10 +75,17 @@ class RemoteStepRun:
             await self._end(await self._run())
         finally:
             beating.cancel()
+            self._api.calls.heard_at.pop(self._claimed.claim, None)
 
     async def _run(self) -> Any:
         """Give the step's result, or the error that it ended with; None when it was cancelled."""
-        request = REMOTE_STEPS[self._claimed.activity].request.model_validate(self._claimed.request)
+        known = REMOTE_STEPS.get(self._claimed.activity)
+        try:
+            if known is None or self._step is None:
+                return self._not_understood(f"it has no step {self._claimed.activity}")
+            request = known.request.model_validate(self._claimed.request)
+        except ValidationError as error:
+            return self._not_understood(", ".join(".".join(map(str, each["loc"])) for each in error.errors()))
         inbound: ActivityInboundInterceptor = _Call(None)  # type: ignore[arg-type]  # there is nothing further in
         for interceptor in reversed(self._interceptors):
             inbound = interceptor.intercept_activity(inbound)
@@ -86,6 +101,13 @@ class RemoteStepRun:
             return None
         return running.exception() or running.result()
 
+    def _not_understood(self, why: str) -> ApplicationError:
+        """Give back what only newer code can do: machines far away lag behind, and no video fails for that."""
+        log.error("%s is of another version than this worker, which wants an upgrade: %s", self._claimed.step_key, why)
+        later = WorkerFull(NOT_UNDERSTOOD)
+        later.retry_after_s = NOT_UNDERSTOOD_S
+        return translate(later, self._claimed.attempt)
+
     # --- meanwhile ----------------------------------------------------------------------------------------------
 
     def _take_beat(self, *details: Any) -> None:
@@ -95,24 +117,26 @@ class RemoteStepRun:
     async def _beat(self) -> None:
         """Hold the claim and hear of a cancel; a claim that is gone stops the step."""
         wait_s = 0.0  # the first one says that the claim has arrived
+        # An API that is slow is there: what it answers late holds the claim all the same.
+        within_s = max(PROGRESS_S, min(SLOW_S, self._claimed.heartbeat_timeout_s / 3))
         while True:
             await asyncio.sleep(wait_s)
             wait_s = self._claimed.progress_every_s
             try:
-                stop = await self._api.progress(self._claimed.claim, self._progress)
-            except Away as error:
-                if self._is_over():
-                    log.warning("%s is lost: %s", self._claimed.step_key, error.sentence)
-                    break
-                wait_s = min(AGAIN_S, wait_s)
-                continue
+                stop = await self._api.progress(self._claimed.claim, self._progress, within_s)
             except ClaimGone:
                 log.warning("%s is somebody else's by now", self._claimed.step_key)
                 break
             except Refused as error:
                 self._refused(error)
-                if self._is_over():  # nobody waits for what it makes
+                if self._is_over() or error.answer == NOT_YOURS:  # nobody waits for what it makes
                     break
+                continue
+            except VlogError as error:  # whatever it is, the next one may be heard
+                if self._is_over():
+                    log.warning("%s is lost: %s", self._claimed.step_key, error.sentence)
+                    break
+                wait_s = min(AGAIN_S, wait_s)
                 continue
             self._heard_at = time.monotonic()
             if stop:
@@ -121,18 +145,19 @@ class RemoteStepRun:
         self._context.cancel()
 
     def _is_over(self) -> bool:
-        return time.monotonic() - self._heard_at > self._claimed.heartbeat_timeout_s + GRACE_S
+        """Tell whether the claim has run out; who reads and writes holds it, too."""
+        heard_at = max(self._heard_at, self._api.calls.heard_at.get(self._claimed.claim, 0.0))
+        return time.monotonic() - heard_at > self._claimed.heartbeat_timeout_s + GRACE_S
 
     # --- the end ------------------------------------------------------------------------------------------------
 
     async def _end(self, result: Any) -> None:
         waits = Waits()
         while not self._gone and not self._is_over():
+            why: Away | None = None
             try:
                 await self._tell(result)
                 return
-            except Away:
-                await waits.once()
             except ClaimGone:
                 # Most often the answer to an earlier call was lost on its way: there is nothing more to do.
                 log.info("%s had ended already", self._claimed.step_key)
@@ -140,9 +165,14 @@ class RemoteStepRun:
             except Refused as error:
                 log.error("the end of %s was refused: %s", self._claimed.step_key, error.sentence)
                 self._refused(error)
-                if isinstance(result, ApplicationError):
+                if isinstance(result, BaseException) or error.answer == NOT_YOURS:  # there is nothing else to say
                     return
                 result = InternalTransient(f"The result was refused: {error.sentence}")
+            except Away as error:
+                why = error
+            except VlogError as error:
+                log.warning("the end of %s was not heard: %s", self._claimed.step_key, error.sentence)
+            await waits.once(why)
 
     async def _tell(self, result: Any) -> None:
         claim = self._claimed.claim

@@ -9,11 +9,14 @@ import pytest
 from api import gateway, known_keys, unheard
 from contracts.gateway import REMOTE_STEPS, RemoteStep
 from contracts.steps import TranscodedSpan, TranscodeSpan
+from media.tools import find_tools
 from mirror import reads_registry
 from tests.integration.api.claiming import WAIT, Remote, Waiting, claimed, post, step
+from tests.integration.api.remote_worker import working
 from tests.integration.api.running import Api, TemporalServer, serving
 from tests.integration.api.workers import Machine, refused, register
 from tests.support.eventually import eventually
+from workers import remote, remote_step
 
 SOON_S = 2.0
 
@@ -127,6 +130,23 @@ async def test_a_step_of_another_version_waits_for_who_understands_it_and_costs_
         assert (remote.claimed["generation"], remote.claimed["attempt"]) == (2, 1)
         assert (await remote.tell("complete", result={"segments": 4})).status_code == 200
         await waiting.handle.result()
+
+
+async def test_a_remote_worker_of_older_code_hands_back_what_it_does_not_know_at_no_attempt_and_lives(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "encoding_steps", lambda *_: [])
+    monkeypatch.setattr(remote_step, "NOT_UNDERSTOOD_S", 0.5)
+    far = await register(api, "far")
+    async with step(api) as waiting, working(api, far, tmp_path / "far", await find_tools()):
+
+        async def twice() -> bool:
+            return (await waiting.attempts())[:2] == [
+                ("partial", 0, 1, "WORKER_FULL"),
+                ("partial", 1, 1, "WORKER_FULL"),
+            ]
+
+        await eventually(twice, within=20)
 
 
 async def _told(waiting: Waiting, attempts: list[tuple[str, int, int, str | None]]) -> None:
