@@ -8,6 +8,7 @@ that alone has lost its way to the storage does not take one step after the othe
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 from temporalio import activity
 
@@ -30,7 +31,7 @@ async def outage(check: Check) -> StorageAway | None:
     # All that failed together would come back together.
     away.retry_after_s = StorageAway.retry_after_s * random.uniform(0.9, 1.1)
     loop = asyncio.get_running_loop()
-    until = loop.time() + KEEP_S
+    until = loop.time() + min(KEEP_S, _left_s() - CHECK_S - LOOK_EVERY_S)
     while loop.time() < until and not activity.is_worker_shutdown():
         await asyncio.sleep(LOOK_EVERY_S)
         if not await _wrong(check):
@@ -45,6 +46,14 @@ def is_tried_for_ever() -> bool:
     return policy is not None and policy.maximum_attempts == 0
 
 
+def _left_s() -> float:
+    """Say how long this attempt may still run: to be cut off would cost a try."""
+    info = activity.info()
+    if info.start_to_close_timeout is None:
+        return KEEP_S + CHECK_S + LOOK_EVERY_S
+    return (info.started_time + info.start_to_close_timeout - datetime.now(UTC)).total_seconds()
+
+
 async def _wrong(check: Check) -> str:
     try:
         async with asyncio.timeout(CHECK_S):
@@ -55,6 +64,6 @@ async def _wrong(check: Check) -> str:
         return ""  # it answers
     except VlogError as error:
         return error.sentence
-    except OSError as error:  # of a disk that fails while scratch is given back
-        return f"{error.strerror or type(error).__name__}."
+    except Exception as error:  # of a disk that fails while scratch is given back; whatever it is, it is no answer
+        return f"{getattr(error, 'strerror', None) or type(error).__name__}."
     return ""

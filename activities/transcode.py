@@ -94,6 +94,7 @@ class TranscodeSteps:
             self._store.scratch(name) as here,
         ):
             video, grid, output = request.video, request.grid, here
+            decoded_there = device is not None and stays_there(device, video, request.encoding)
             before: tuple[object, ...] = ()
             failed: VlogError | None = None
             for number, reach in enumerate(seeking.reaches(video, grid, self._limits.least_share)):
@@ -115,6 +116,8 @@ class TranscodeSteps:
                 except (PicturesMissing, SourceUnreadable) as error:
                     if isinstance(error, SourceUnreadable) and at is None:
                         raise  # else nothing can be decoded from there on; before it, perhaps
+                    if decoded_there:
+                        raise  # the device may have lost them: the CPU decodes all before any is made up
                     failed = error
             assert failed is not None
             raise failed

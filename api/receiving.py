@@ -233,7 +233,7 @@ class _Piece:
             keeping.result()
 
     async def _keep(self, *, counts: bool) -> None:
-        durable = await self._writer.keep(self._counted)
+        durable = await self._writer.keep(self._counted if counts else None)
         if not counts:
             return
         if durable > self._counted:

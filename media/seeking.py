@@ -40,12 +40,13 @@ def reaches(video: VideoFacts, grid: Grid, least_share: float) -> Iterator[Reach
     """Give the ways to read what a span is made of, the cheapest first.
 
     One that gives too few pictures is followed by the next: a keyframe or two further ahead, then all of the source.
-    Of the end no more is made up for than a file may lack (`VLOG_LEAST_COMPLETE`).
+    Of the end no more is made up for than a file may lack (`VLOG_LEAST_COMPLETE`), nor more than a keyframe or two.
     """
     yield (usual := near(video, grid))
-    lost = max(usual.after, round(grid.frames * (1 - least_share)))
-    yield Reach(_FAR_S + 2 * max(0.0, video.keyframe_gap_s), lost)
-    yield Reach(None, lost)
+    far_s = _FAR_S + 2 * max(0.0, video.keyframe_gap_s)
+    lost = min(round(grid.frames * (1 - least_share)), round(far_s * grid.frame_rate.fraction))
+    yield Reach(far_s, max(usual.after, lost))
+    yield Reach(None, max(usual.after, lost))
 
 
 def begins_at(video: VideoFacts, grid: Grid, first_frame: int, reach: Reach) -> Fraction | None:

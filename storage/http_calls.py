@@ -166,6 +166,8 @@ class Waits:
 
     async def once(self, error: Away | None = None) -> None:
         """Wait for whoever is away. Raises what somebody else has answered for too long."""
+        if not isinstance(error, StorageSilent):
+            self._silent_since = None  # what it was silent about is long past
         if not isinstance(error, NotOurs):
             self._strange_since = None
         elif self._strange_since is None:

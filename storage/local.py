@@ -77,7 +77,7 @@ class LocalPartial:
         await in_thread(self._file.write, chunk)
         self.size_bytes += len(chunk)
 
-    async def keep(self, counted: int = 0) -> int:
+    async def keep(self, counted: int | None = 0) -> int:
         size_bytes = self.size_bytes  # more may be written meanwhile
         await in_thread(self._file.keep)
         return size_bytes
@@ -92,8 +92,9 @@ class LocalPartial:
 
 
 class LocalStore:
-    def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
+    def __init__(self, root: Path, *, mounted: bool = True) -> None:
+        """Open a folder, making it if need be. Not `mounted`: it lies on this machine's own disk, and is made again."""
+        self.root, self._mounted = root.resolve(), mounted
         (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch(self.root / SCRATCH)
 
@@ -103,7 +104,9 @@ class LocalStore:
     def _insist(self) -> None:
         """Tell a storage that is away from one that lacks something: of a disk that is not mounted nothing is there."""
         if not (self.root / SCRATCH).is_dir():
-            raise StorageUnavailable("The folder of the storage is not there.")
+            if self._mounted:
+                raise StorageUnavailable("The folder of the storage is not there.")
+            (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
 
     def _make(self, folder: Path) -> None:
         """Make a folder; never where the disk ought to be mounted, for what lies there is gone when it is."""
@@ -281,6 +284,7 @@ class LocalStore:
         return await in_thread(remove)
 
     async def free_bytes(self) -> int:
+        await in_thread(self._insist)
         return (await in_thread(shutil.disk_usage, self.root / SCRATCH)).free
 
     async def check(self) -> None:

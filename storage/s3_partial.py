@@ -133,12 +133,12 @@ class S3Partial:
             self._number, self._start = self._number + 1, self._start + wanted
             await self._send(self._number, data)
 
-    async def keep(self, counted: int = 0) -> int:
+    async def keep(self, counted: int | None = 0) -> int:
         self._raise_failure()
         # All of one moment: more may be written meanwhile.
         size_bytes, tail, start, sending = self.size_bytes, bytes(self._tail), self._start, [*self._sending.values()]
         await self._settled(sending)
-        if tail:
+        if tail and counted is not None:
             key = tail_key(self._key, start, len(tail))
             await self._objects.put_bytes(key, tail)
             self._tails[key] = time.monotonic()

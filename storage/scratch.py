@@ -42,6 +42,8 @@ class Scratch:
 
     def lend(self, name: str) -> Path:
         with self._guard:
+            if self._own is not None and not self._own.is_dir():  # somebody has tidied up
+                self._leave()
             if self._own is None:
                 self._move_in()
             assert self._own is not None
@@ -54,20 +56,27 @@ class Scratch:
         with self._guard:
             self._lent -= 1
             if self._lent == 0:
-                self._move_out()
+                self._leave()
 
     def _move_in(self) -> None:
-        while self._lock is None:
+        lock = None
+        while lock is None:
             own = self._root / uuid.uuid4().hex
             # Locked before the folder exists, so that no folder is ever seen without its lock.
-            self._lock = _locked(_lock_of(own))
-        own.mkdir()
-        self._own = own
+            lock = _locked(_lock_of(own))
+        try:
+            own.mkdir()
+        except OSError:
+            os.close(lock)
+            with contextlib.suppress(OSError):
+                _lock_of(own).unlink()
+            raise
+        self._own, self._lock = own, lock
 
-    def _move_out(self) -> None:
-        assert self._own is not None and self._lock is not None
-        _remove(self._own)
-        os.close(self._lock)
+    def _leave(self) -> None:
+        if self._own is not None and self._lock is not None:
+            _remove(self._own)
+            os.close(self._lock)
         self._own = self._lock = None
 
 
@@ -125,7 +134,12 @@ def _locked(path: Path) -> int | None:
     if os.fstat(handle).st_nlink == 0:
         os.close(handle)
         return None
-    os.write(handle, socket.gethostname().encode())
+    try:
+        os.write(handle, socket.gethostname().encode())
+    except OSError:  # the disk is full
+        os.close(handle)
+        path.unlink(missing_ok=True)
+        raise
     return handle
 
 

@@ -36,10 +36,11 @@ class ResumableWriter(ObjectWriter, Protocol):
         """Go on behind the first `at` bytes, and cut off what lies beyond; ObjectMissing when less is there."""
         ...
 
-    async def keep(self, counted: int = 0) -> int:
+    async def keep(self, counted: int | None = 0) -> int:
         """Make what was written last through a crash, and say up to where: from there on one can go on later.
 
-        More may be written meanwhile. Nobody will go on before `counted`.
+        More may be written meanwhile. Nobody will go on before `counted`; None: nor behind what is kept now, for
+        nobody is told of it.
         """
         ...
 

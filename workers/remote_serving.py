@@ -44,7 +44,7 @@ async def serve_remote(settings: Settings, pools: Sequence[Pool]) -> None:
     machine = replace(this_machine(), gpu_sessions=gpu.sessions)
     pools = with_probes(pools)
     slots = all_slots(pools, settings, machine)
-    work = LocalStore(settings.home / WORK)
+    work = LocalStore(settings.home / WORK, mounted=False)
     await work.remove_abandoned(limit=ABANDONED)
     cache = Cache(
         settings.home / WORK / "cache", limit_bytes=settings.cache_bytes, reserve_bytes=settings.scratch_reserve

@@ -18,12 +18,12 @@ from activities.recording import failure_of
 from contracts.errors import FailureKind, InternalTransient, VlogError, WorkerFull
 from contracts.gateway import REMOTE_STEPS
 from contracts.steps import StepFailure, StepProgress
-from storage.http_calls import Away, ClaimGone, Refused, Waits
+from storage.http_calls import Away, ClaimGone, NotOurs, Refused, Waits
 from workers.remote_api import PROGRESS_S, ClaimedStep, RemoteApi
 
 log = logging.getLogger(__name__)
 
-NOT_YOURS = "CLAIM_NOT_YOURS"  # an API that was started with another sealing key: it opens this claim never again
+NOT_YOURS = "CLAIM_NOT_YOURS"  # of an API that was started with another sealing key; others may still open the claim
 
 AGAIN_S = 0.5
 SLOW_S = 15.0  # longer than the API itself waits for Temporal; a line that is dead must not hide a cancel for long
@@ -129,7 +129,7 @@ class RemoteStepRun:
                 break
             except Refused as error:
                 self._refused(error)
-                if self._is_over() or error.answer == NOT_YOURS:  # nobody waits for what it makes
+                if self._is_over():
                     break
                 continue
             except VlogError as error:  # whatever it is, the next one may be heard
@@ -152,7 +152,7 @@ class RemoteStepRun:
     # --- the end ------------------------------------------------------------------------------------------------
 
     async def _end(self, result: Any) -> None:
-        waits = Waits()
+        waits, began = Waits(), time.monotonic()
         while not self._gone and not self._is_over():
             why: Away | None = None
             try:
@@ -165,14 +165,21 @@ class RemoteStepRun:
             except Refused as error:
                 log.error("the end of %s was refused: %s", self._claimed.step_key, error.sentence)
                 self._refused(error)
-                if isinstance(result, BaseException) or error.answer == NOT_YOURS:  # there is nothing else to say
-                    return
-                result = InternalTransient(f"The result was refused: {error.sentence}")
+                # While keys are changed one API may open a claim that another cannot: for a while it is asked on.
+                if error.answer != NOT_YOURS or time.monotonic() - began > self._claimed.heartbeat_timeout_s:
+                    if isinstance(result, BaseException):  # there is nothing else to say
+                        return
+                    result = InternalTransient(f"The result was refused: {error.sentence}")
             except Away as error:
                 why = error
             except VlogError as error:
                 log.warning("the end of %s was not heard: %s", self._claimed.step_key, error.sentence)
-            await waits.once(why)
+            try:
+                await waits.once(why)
+            except NotOurs as error:  # for long something on the way has kept it from the API
+                if isinstance(result, BaseException):
+                    return
+                result, waits = InternalTransient(f"The result did not reach the API: {error.sentence}"), Waits()
 
     async def _tell(self, result: Any) -> None:
         claim = self._claimed.claim

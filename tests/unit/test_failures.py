@@ -3,6 +3,7 @@
 import asyncio
 import errno
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -102,9 +103,14 @@ async def test_what_is_the_workers_own_fault_costs_nothing_and_comes_when_it_may
     assert (failure.kind is FailureKind.LATER) == (code == "WORKER_BROKEN")
 
 
-def asked(*, attempts: int) -> ActivityEnvironment:
+def asked(*, attempts: int, left_s: float = 600) -> ActivityEnvironment:
     environment = ActivityEnvironment()
-    environment.info = replace(environment.info, retry_policy=RetryPolicy(maximum_attempts=attempts))
+    environment.info = replace(
+        environment.info,
+        retry_policy=RetryPolicy(maximum_attempts=attempts),
+        started_time=datetime.now(UTC),
+        start_to_close_timeout=timedelta(seconds=left_s),
+    )
     return environment
 
 
@@ -144,6 +150,18 @@ async def test_whatever_fails_while_the_storage_is_away_waits_for_it_and_is_nobo
     assert (failure.code, failure.kind) == ("STORAGE_AWAY", FailureKind.LATER)
     assert failure.sentence == "The storage is away: Storage did not answer."
     assert least_s <= failure.retry_after_s <= most_s
+
+
+async def test_a_step_is_not_kept_until_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To be cut off would cost the try that waiting is to save."""
+    monkeypatch.setattr(outage, "KEEP_S", 600.0)
+    failures = FailureInterceptor()
+    failures.storage = Disk(1000).check
+    failing = failures.intercept_activity(Failing(errors.StorageUnavailable("No.")))
+    with pytest.raises(ApplicationError) as caught:
+        async with asyncio.timeout(5):
+            await asked(attempts=3, left_s=outage.CHECK_S + outage.LOOK_EVERY_S).run(failing.execute_activity, PROBE)
+    assert caught.value.details[0].code == "STORAGE_AWAY"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """Scratch goes when its process is dead, never before."""
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from storage.local import LocalStore
 from storage.scratch import Scratch, remove_abandoned
@@ -53,6 +57,25 @@ def test_own_scratch_stays_while_it_is_lent_and_leaves_nothing(tmp_path: Path) -
     scratch.take_back(two)
     assert left(tmp_path) == []
     scratch.take_back(scratch.lend("e"))
+    assert left(tmp_path) == []
+
+
+def test_a_disk_that_was_full_or_tidied_up_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    scratch = Scratch(tmp_path)
+    for call in ((Path, "mkdir"), (os, "write")):
+        with monkeypatch.context() as disk, pytest.raises(OSError, match="No space"):
+            disk.setattr(*call, full)
+            scratch.lend("a")
+        assert left(tmp_path) == []
+    one = scratch.lend("a")
+    shutil.rmtree(one.parent)
+    two = scratch.lend("b")
+    assert two.is_dir()
+    scratch.take_back(one)
+    scratch.take_back(two)
     assert left(tmp_path) == []
 
 

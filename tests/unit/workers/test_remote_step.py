@@ -114,17 +114,40 @@ async def test_no_word_of_a_proxy_ends_the_beats() -> None:
 async def test_an_end_that_nobody_takes_is_not_told_for_ever(why: Said) -> None:
     """Though the claim is held: the heartbeat timeout ends it."""
     far = Far(complete=[refusal(422, "INVALID_RESULT")], fail=[why])
-    await far.run(probe)
-    assert (far.asked["complete"], far.asked["fail"]) == (1, 1)
+    assert await far.run(probe, heartbeat_s=0.5) < 5
+    assert far.asked["complete"] == 1 and far.asked["fail"] < 40
     assert far.told[1]["code"] == "INTERNAL_TRANSIENT"
 
 
-async def test_a_claim_that_no_api_can_open_any_more_ends_its_step_at_once() -> None:
-    """As when the API was restarted, and nobody had given it a sealing key."""
+async def test_a_claim_that_no_api_can_open_any_more_ends_its_step_when_it_runs_out() -> None:
+    """As when all APIs were started with another sealing key."""
     far = Far(progress=[HELD, refusal(403, "CLAIM_NOT_YOURS")])
-    assert await far.run(endless) < 5
-    assert [each.answer for each in far.refused] == ["CLAIM_NOT_YOURS"]
+    assert await far.run(endless, heartbeat_s=0.5) < 5
+    assert {each.answer for each in far.refused} == {"CLAIM_NOT_YOURS"}
     assert not far.told
+
+
+async def test_a_claim_that_one_of_two_apis_cannot_open_is_brought_to_the_other() -> None:
+    """As while keys are changed: neither beats nor a finished result are given up for it."""
+
+    async def lasts(request: Any) -> Message:
+        while far.asked["progress"] < 5:
+            await asyncio.sleep(0.01)
+        return FACTS
+
+    no = refusal(403, "CLAIM_NOT_YOURS")
+    far = Far(progress=[HELD, no, HELD, no, HELD], complete=[no, no, ACCEPTED])
+    await far.run(lasts)
+    assert far.asked["complete"] == 3 and not far.asked["fail"]
+
+
+async def test_a_result_that_something_keeps_from_the_api_becomes_a_failure_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_calls, "STRANGERS_S", 0.1)
+    far = Far(complete=[Said(403, b"<html>")])
+    await far.run(probe)
+    assert far.asked["fail"] == 1 and "did not reach the API" in far.told[-1]["error_message"]
 
 
 @pytest.mark.parametrize(
