@@ -65,9 +65,9 @@ def test_a_disk_that_was_full_or_tidied_up_is_used_again(tmp_path: Path, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device")
 
     scratch = Scratch(tmp_path)
-    for call in ((Path, "mkdir"), (os, "write")):
+    for owner, call in ((Path, "mkdir"), (os, "write")):
         with monkeypatch.context() as disk, pytest.raises(OSError, match="No space"):
-            disk.setattr(*call, full)
+            disk.setattr(owner, call, full)
             scratch.lend("a")
         assert left(tmp_path) == []
     one = scratch.lend("a")
