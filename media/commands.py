@@ -90,9 +90,10 @@ def transcode(
 def _report_s(grid: Grid) -> float:
     """Say how often to report. Each is also a look for finished segments; what no look has found is lost in a crash.
 
-    Short segments are looked for more often, so that up to 24 times real time it is never more than one.
+    Short segments are looked for more often: those of two seconds so that up to 48 times real time it is never more
+    than one between two looks, those of six up to 24 times.
     """
-    return min(REPORT_S, grid.seconds(grid.segment_frames) / 24)
+    return min(REPORT_S, grid.seconds(grid.segment_frames) ** 2 / 96)
 
 
 def _threads(request: TranscodeSpan) -> int:

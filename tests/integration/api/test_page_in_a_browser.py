@@ -147,6 +147,7 @@ async def share(api: Api, page: Page) -> None:
     assert await barriers_in_both(page, "a video that is shared") == []
     assert (await api.http.get("/watch/film")).status_code == 200
     await hear_that_it_is_ready(api, page)
+    await page.reload()  # it may have looked meanwhile
     await page.get_by_role("button", name="Unpublish").click()
     await expect(page.get_by_role("button", name="Make a link")).to_be_visible()
     await page.locator("main").focus()

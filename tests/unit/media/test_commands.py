@@ -70,7 +70,7 @@ def test_short_segments_are_looked_for_more_often(tmp_path: Path) -> None:
     grid = Grid(frame_rate=FrameRate(num=30), frames=600, segment_frames=60)
     wanted = request().model_copy(update={"grid": grid})
     argv = commands.transcode(tool(), Path("/data/in.mp4"), tmp_path, wanted, first_segment=0)
-    assert after(argv, "-stats_period") == ["0.0833"]
+    assert after(argv, "-stats_period") == ["0.0417"]
 
 
 def test_one_decode_and_each_rung_from_the_one_above(tmp_path: Path) -> None:
