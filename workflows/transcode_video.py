@@ -37,7 +37,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.stepping import Outgrown, Steps, uninterrupted
 
 NOTHING_SEEN = PauseJob()  # of somebody who pauses in Temporal's own page
-NEEDS_PICTURE = "a-stream-needs-a-picture"
 VIDEO_STATUS = SearchAttributeKey.for_keyword(SEARCH_VIDEO_STATUS)
 
 
@@ -219,8 +218,7 @@ class TranscodeVideo:
         if self._missing and not verified.video and not verified.audio:
             raise fates.lost(next(iter(self._missing.values())))
         picture_lost = fates.lost_picture(self._job, verified, self._missing)
-        # A job that went on to publish before this was asked goes on to do so, and is refused there.
-        if picture_lost is not None and workflow.patched(NEEDS_PICTURE):
+        if picture_lost is not None:
             raise fates.lost(picture_lost)
         return verified
 
