@@ -22,6 +22,7 @@ from runtime.joining import NotRunning, resolve
 from runtime.logs import configure_logs
 from runtime.names import SettingsError
 from runtime.settings import Settings, load_settings
+from runtime.settling import settle
 from runtime.temporal import connect
 from storage.opening import open_store
 
@@ -134,6 +135,7 @@ def main() -> None:
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     configure_logs(settings, "api")
+    settle()
     code = 0
     # Before the server listens there is nothing to finish: Ctrl-C or SIGTERM simply ends it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

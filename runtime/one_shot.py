@@ -27,7 +27,7 @@ async def run_to_end(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env=environment,
-            start_new_session=True,
+            process_group=0,
         )
     except OSError as error:
         raise CommandFailed(f"{name} could not be started: {error.strerror}.") from error

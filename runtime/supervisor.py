@@ -131,8 +131,9 @@ class Child:
                     stdout=output,
                     stderr=output,
                     env=self.program.environment,
-                    # Its own group: Ctrl-C in the terminal is for us, who then stop things in order.
-                    start_new_session=True,
+                    # Its own group: Ctrl-C in the terminal is for us, who then stop things in order. Not its own
+                    # session: see media/encoder.py.
+                    process_group=0,
                 )
             except OSError as error:
                 return f"could not be started: {error.strerror}"

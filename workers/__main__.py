@@ -15,6 +15,7 @@ from runtime.joining import NotRunning
 from runtime.logs import configure_logs
 from runtime.names import SettingsError
 from runtime.settings import load_settings
+from runtime.settling import settle
 from workers.main import serve
 from workers.remote import KeyRefused
 from workers.remote_serving import serve_remote
@@ -45,6 +46,7 @@ def main() -> None:
     except ValueError as error:
         parser.error(str(error))
     configure_logs(settings, "worker")
+    settle()
     code = 0
     try:
         asyncio.run(serve_remote(settings, pools) if remote else serve(settings, pools))

@@ -188,6 +188,15 @@ async def test_a_slow_reader_is_not_a_stalled_encoder() -> None:
     assert seen == [1, 2, 3, 4, 5, 6]
 
 
+async def test_an_encoder_leads_its_group_and_steps_aside_for_us(tools: Toolbox) -> None:
+    async with aclosing(encoder.run(endless(tools))) as reports:
+        await anext(reports)
+        (child,) = _ffmpeg_children()
+        assert os.getpgid(child) == child  # all that it starts dies with it
+        assert os.getsid(child) == os.getsid(0), "Linux divides the processor between sessions, whoever is nicer"
+        assert os.getpriority(os.PRIO_PROCESS, child) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
+
+
 async def test_cancelling_kills_the_encoder_at_once(tools: Toolbox) -> None:
     started = asyncio.Event()
 
