@@ -1,6 +1,8 @@
 """What the routes work with, put together once by the entry point and handed to each request."""
 
-from dataclasses import dataclass
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
@@ -22,6 +24,8 @@ class Parts:
     starter: Starter
     teller: Teller
     temporal_ui_url: str | None = None
+    # By upload, the requests of this process that send to it: each is set when all that came with it has been counted.
+    sending: dict[str, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
 
 
 def parts_of(request: Request) -> Parts:

@@ -7,7 +7,7 @@ what came since the last count, a second's worth, and when all is here the uploa
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from api.errors import ApiError, away
 from api.fields import title_from
@@ -58,6 +58,7 @@ class Receiving:
 
     async def whole(self, upload_id: str) -> UploadView:
         """Look at an upload; one that is all here and was cut off before it became a video becomes one now."""
+        await self._counted(upload_id)
         found = await self.find(upload_id)
         if not found.is_whole or found.video_id is not None:
             return found
@@ -73,7 +74,7 @@ class Receiving:
         With a checksum all of them count or none do. Without one, what came before a client went away counts.
         """
         found = await self.find(upload_id)
-        async with self._writing(found) as writer:
+        async with self._sending(upload_id), self._writing(found) as writer:
             # Only now is it ours: another may have moved it since.
             found = await self.find(upload_id)
             if offset != found.offset_bytes:
@@ -118,6 +119,26 @@ class Receiving:
             raise _busy() from error
         async with self._parts.database.write() as session:
             await uploads.drop_upload(session, upload_id)
+
+    async def _counted(self, upload_id: str) -> None:
+        """Wait a moment for who still sends: one whose line broke looks at once, while what came is being counted."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BUSY_S):
+                for counted in tuple(self._parts.sending.get(upload_id, ())):
+                    await counted.wait()
+
+    @asynccontextmanager
+    async def _sending(self, upload_id: str) -> AsyncIterator[None]:
+        counted = asyncio.Event()
+        senders = self._parts.sending[upload_id]
+        senders.add(counted)
+        try:
+            yield
+        finally:
+            counted.set()
+            senders.discard(counted)
+            if not senders:
+                self._parts.sending.pop(upload_id, None)
 
     @asynccontextmanager
     async def _writing(self, found: UploadView) -> AsyncIterator[ResumableWriter]:

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from api import receiving
+from storage.local import LocalPartial
 from tests.integration.api.running import Api, serving
 from tests.support.eventually import eventually
 
@@ -159,6 +160,22 @@ async def test_one_writes_at_a_time_and_what_came_before_the_line_broke_counts(l
     await eventually(came, within=5, every=0.05)
     answer = await send(api, url, 150_000, DATA[150_000:])
     assert answer.status_code == 204 and list(api.files().values()) == [DATA]
+
+
+async def test_who_looks_right_after_the_line_broke_hears_of_all_that_came(
+    lonely_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, url, really = lonely_api, await begin(lonely_api), LocalPartial.keep
+
+    async def slow(partial: LocalPartial, counted: int | None = 0) -> int:
+        await asyncio.sleep(0.3)
+        return await really(partial, counted)
+
+    monkeypatch.setattr(LocalPartial, "keep", slow)
+    async with half_sent(api, url, DATA[:150_000]) as writer:
+        writer.close()
+        assert await offset(api, url) == 150_000
+    assert (await send(api, url, 150_000, DATA[150_000:])).status_code == 204
 
 
 async def test_giving_up_frees_the_bytes_and_an_upload_whose_time_is_over_is_gone(lonely_api: Api) -> None:
