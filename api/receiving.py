@@ -73,8 +73,7 @@ class Receiving:
 
         With a checksum all of them count or none do. Without one, what came before a client went away counts.
         """
-        found = await self.find(upload_id)
-        async with self._sending(upload_id), self._writing(found) as writer:
+        async with self.sending(upload_id), self._writing(await self.find(upload_id)) as writer:
             # Only now is it ours: another may have moved it since.
             found = await self.find(upload_id)
             if offset != found.offset_bytes:
@@ -128,7 +127,8 @@ class Receiving:
                     await counted.wait()
 
     @asynccontextmanager
-    async def _sending(self, upload_id: str) -> AsyncIterator[None]:
+    async def sending(self, upload_id: str) -> AsyncIterator[None]:
+        """Have those who look wait for a moment: what they would find is about to change."""
         counted = asyncio.Event()
         senders = self._parts.sending[upload_id]
         senders.add(counted)

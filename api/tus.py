@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request, Response
 
 from api.bodies import chunks, discard
-from api.errors import ApiError
+from api.errors import ApiError, away
 from api.fields import clean_idempotency_key
 from api.intake import Intake, too_large
 from api.openapi import errors, like
@@ -109,19 +109,25 @@ async def create(
     async with here.database.write() as session:
         is_new = await uploads.begin_upload(session, new, keep_s=here.settings.upload_expiry_hours * 3600)
     if not is_new:
-        found = await receiving.whole(new.id)
+        try:
+            found = await receiving.whole(new.id)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise away("UPLOAD_INTERRUPTED", "What began this upload was cut off. Please send it again.") from error
         if (found.size_bytes, found.metadata) != (new.size_bytes, new.metadata):
             raise ApiError(409, "IDEMPOTENCY_KEY_USED", "This Idempotency-Key began the upload of another file.")
         await discard(request)
         return _answer(found, 201, {"Location": f"{UPLOADS}/{found.id}", "Idempotent-Replayed": "true"})
     if _has_body(request):
-        try:
-            async with aclosing(chunks(request, idle_s=IDLE_S)) as body:
-                found = await receiving.receive(new.id, 0, body, checksum)
-        except BaseException:
-            with suppress(ApiError):
-                await receiving.drop(new.id)  # nobody was told its address
-            raise
+        async with receiving.sending(new.id):
+            try:
+                async with aclosing(chunks(request, idle_s=IDLE_S)) as body:
+                    found = await receiving.receive(new.id, 0, body, checksum)
+            except BaseException:
+                with suppress(ApiError):
+                    await receiving.drop(new.id)  # nobody was told its address
+                raise
     else:
         found = await receiving.find(new.id)
     return _answer(found, 201, {"Location": f"{UPLOADS}/{new.id}"})

@@ -2,8 +2,8 @@
 
 A process leads its own group and dies by SIGKILL to all of it: asked politely, ffmpeg closes a short segment under its
 final name. Nothing that happens to us leaves one behind: the kernel kills it when we are killed. It has no session of
-its own: Linux divides the processor between sessions first, and whoever has slept (we, who store what it has made)
-waits up to 100 ms for a turn among them. Within one session a nice neighbour steps aside in 3.
+its own: Linux divides the processor between sessions first (autogroups), and whoever has slept, as we who store what it
+made, waits up to 100 ms for a turn among them. Within one session a nice neighbour steps aside in 3.
 """
 
 import asyncio
@@ -128,8 +128,9 @@ async def _started(
         )
     except OSError as error:
         raise EncoderCrashed("The encoder could not be started.", detail=str(error)) from error
-    with suppress(ProcessLookupError):  # it may be over already
-        os.setpriority(os.PRIO_PGRP, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
+    with suppress(OSError):  # it may be over already, or nicer: somebody's own script can stand before ffmpeg
+        nice = os.getpriority(os.PRIO_PROCESS, 0) + _NICE
+        os.setpriority(os.PRIO_PGRP, process.pid, max(nice, os.getpriority(os.PRIO_PGRP, process.pid)))
     assert process.stdout is not None and process.stderr is not None
     drained = asyncio.create_task(tail.drain(process.stderr, process.pid))
     try:

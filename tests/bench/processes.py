@@ -170,7 +170,9 @@ def foreign_load(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    busy = subprocess.Popen(dying_with_us(["sh", "-c", "while :; do :; done"]), stdin=subprocess.DEVNULL)
+    # In a session of its own, as somebody else's would be: beside it nobody's being nice counts.
+    argv = dying_with_us(["sh", "-c", "while :; do :; done"])
+    busy = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield
     finally:

@@ -1,23 +1,17 @@
 """Resumable uploads: pieces in order, one writer, and a video at the end; or a refusal that changes nothing."""
 
-import asyncio
 import base64
 import errno
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
 
-from api import receiving
-from storage.local import LocalPartial
 from tests.integration.api.running import Api, serving
-from tests.support.eventually import eventually
 
 DATA = b"\x00\x00\x00\x18ftypisom" + os.urandom(300_000)
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -49,38 +43,6 @@ async def offset(api: Api, url: str) -> int:
 def says(answer: httpx.Response) -> tuple[int, str]:
     assert answer.headers["tus-resumable"] == "1.0.0"
     return answer.status_code, answer.json()["error"]
-
-
-@asynccontextmanager
-async def half_sent(api: Api, url: str, data: bytes) -> AsyncIterator[asyncio.StreamWriter]:
-    """Send the beginning of a longer piece, and keep the line open.
-
-    The API has read all of it: what the server below it holds when a line breaks is lost, and was never promised.
-    """
-    arrived, write = 0, receiving._Piece.write
-
-    async def counted(piece: receiving._Piece, chunk: bytes) -> None:
-        nonlocal arrived
-        await write(piece, chunk)
-        arrived += len(chunk)
-
-    async def is_read() -> bool:
-        return arrived == len(data)
-
-    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    head = (
-        f"PATCH {url} HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
-        f"Content-Type: {PIECE['Content-Type']}\r\nContent-Length: {len(DATA)}\r\n\r\n"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(receiving._Piece, "write", counted)
-        writer.write(head.encode() + data)
-        await writer.drain()
-        await eventually(is_read, within=5, every=0.02)
-    try:
-        yield writer
-    finally:
-        writer.close()
 
 
 async def test_pieces_become_a_video_by_the_same_way_in(lonely_api: Api) -> None:
@@ -143,41 +105,6 @@ async def test_a_bad_checksum_leaves_the_offset_and_a_good_one_moves_it(lonely_a
     assert len(await lonely_api.rows("SELECT id FROM uploads")) == 1
 
 
-@pytest.mark.parametrize("close", [True, False])
-async def test_one_writes_at_a_time_and_what_came_before_the_line_broke_counts(lonely_api: Api, close: bool) -> None:
-    api, url = lonely_api, await begin(lonely_api)
-    async with half_sent(api, url, DATA[:150_000]) as writer:
-        if not close:
-            busy = await send(api, url, 0, DATA)
-            assert says(busy) == (423, "UPLOAD_LOCKED") and busy.headers["retry-after"]
-            assert says(await api.http.delete(url, headers=TUS)) == (423, "UPLOAD_LOCKED")
-            assert await api.rows("SELECT id FROM videos") == []
-        writer.close()
-
-    async def came() -> bool:
-        return await offset(api, url) == 150_000
-
-    await eventually(came, within=5, every=0.05)
-    answer = await send(api, url, 150_000, DATA[150_000:])
-    assert answer.status_code == 204 and list(api.files().values()) == [DATA]
-
-
-async def test_who_looks_right_after_the_line_broke_hears_of_all_that_came(
-    lonely_api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api, url, really = lonely_api, await begin(lonely_api), LocalPartial.keep
-
-    async def slow(partial: LocalPartial, counted: int | None = 0) -> int:
-        await asyncio.sleep(0.3)
-        return await really(partial, counted)
-
-    monkeypatch.setattr(LocalPartial, "keep", slow)
-    async with half_sent(api, url, DATA[:150_000]) as writer:
-        writer.close()
-        assert await offset(api, url) == 150_000
-    assert (await send(api, url, 150_000, DATA[150_000:])).status_code == 204
-
-
 async def test_giving_up_frees_the_bytes_and_an_upload_whose_time_is_over_is_gone(lonely_api: Api) -> None:
     url = await begin(lonely_api)
     await send(lonely_api, url, 0, DATA[:1000])
@@ -201,24 +128,6 @@ async def test_time_runs_from_the_last_byte(lonely_api: Api) -> None:
     await send(lonely_api, url, 0, DATA[:1000])
     [row] = await lonely_api.rows("SELECT expires_at - now() > interval '23 hours' AS moved FROM uploads")
     assert row["moved"]
-
-
-async def test_what_was_cut_off_before_it_became_a_video_becomes_one_when_somebody_looks(lonely_api: Api) -> None:
-    """The API was killed after the last byte: before the bytes were in place, or before the rows were there."""
-    api = lonely_api
-    for in_place, sends in ((False, False), (True, False), (True, True)):
-        url = await begin(api)
-        await send(api, url, 0, DATA[:-1])
-        [row] = await api.rows("SELECT key FROM uploads WHERE finished_at IS NULL")
-        (api.root / "partial" / row["key"]).write_bytes(DATA)
-        if in_place:
-            (api.root / "partial" / row["key"]).rename(api.root / row["key"])
-        await api.change("UPDATE uploads SET offset_bytes = size_bytes WHERE finished_at IS NULL")
-        asking = (send(api, url, len(DATA), b"") if sends else api.http.head(url, headers=TUS) for _ in range(3))
-        looked = await asyncio.gather(*asking)
-        assert {answer.headers["vlog-video-id"] for answer in looked} == {Path(row["key"]).stem}
-        assert api.files()[row["key"]] == DATA
-    assert len(await api.rows("SELECT id FROM videos")) == 3
 
 
 async def test_an_upload_whose_bytes_were_lost_is_begun_anew(lonely_api: Api) -> None:
@@ -334,45 +243,6 @@ async def test_a_proxy_that_knows_only_post_is_no_obstacle(lonely_api: Api) -> N
     assert (await lonely_api.http.post(url, content=DATA[:10], headers=headers)).headers["upload-offset"] == "10"
     gone = await lonely_api.http.post(url, headers=TUS | {"X-HTTP-Method-Override": "delete"})
     assert gone.status_code == 204 and lonely_api.files() == {}
-
-
-async def test_who_looks_while_the_last_piece_becomes_a_video_takes_nothing_from_it(lonely_api: Api) -> None:
-    """Bytes are in place, rows are not: Postgres is slow. A client that lost the line looks, and is as far."""
-    api, url = lonely_api, await begin(lonely_api)
-    async with api.database.write() as slow:
-        await slow.execute(text("LOCK TABLE videos IN EXCLUSIVE MODE"))  # may be read
-        last = asyncio.create_task(send(api, url, 0, DATA))
-
-        async def in_place() -> bool:
-            return any(name.startswith("uploads/") for name in api.files())
-
-        await eventually(in_place, within=5, every=0.02)
-        look = asyncio.create_task(api.http.head(url, headers=TUS))
-        await asyncio.sleep(0.5)
-    answers = [await last, await look]
-    [video] = await api.rows("SELECT id FROM videos")
-    assert {answer.headers.get("vlog-video-id") for answer in answers} == {str(video["id"])}
-    assert api.files() == {f"uploads/{video['id']}": DATA}
-
-
-async def test_a_beginning_whose_answer_was_lost_is_found_by_its_key(lonely_api: Api) -> None:
-    headers = TUS | {"Upload-Length": str(len(DATA)), "Idempotency-Key": "film-1", "Upload-Metadata": "x"}
-    begun = [await lonely_api.http.post("/api/uploads", headers=headers)]
-    await send(lonely_api, begun[0].headers["location"], 0, DATA[:1000])
-    begun.append(await lonely_api.http.post("/api/uploads", content=DATA, headers=headers | PIECE))
-    assert [answer.status_code for answer in begun] == [201, 201]
-    assert begun[0].headers["location"] == begun[1].headers["location"]
-    assert [answer.headers["upload-offset"] for answer in begun] == ["0", "1000"]
-    assert begun[1].headers["idempotent-replayed"] == "true"
-    assert len(await lonely_api.rows("SELECT id FROM uploads")) == 1
-    another = headers | {"Upload-Length": "5"}
-    assert says(await lonely_api.http.post("/api/uploads", headers=another)) == (409, "IDEMPOTENCY_KEY_USED")
-    both = [
-        lonely_api.http.post("/api/uploads", content=DATA, headers=headers | PIECE | {"Idempotency-Key": "film-2"})
-        for _ in range(2)
-    ]
-    assert len({answer.headers["location"] for answer in await asyncio.gather(*both)}) == 1
-    assert len(await lonely_api.rows("SELECT id FROM videos")) == 1
 
 
 async def test_a_full_disk_keeps_what_was_counted_and_the_upload_goes_on(

@@ -1,6 +1,7 @@
 """Processes: what they say, how they die, and that none is left."""
 
 import asyncio
+import errno
 import os
 import shlex
 import signal
@@ -195,6 +196,14 @@ async def test_an_encoder_leads_its_group_and_steps_aside_for_us(tools: Toolbox)
         assert os.getpgid(child) == child  # all that it starts dies with it
         assert os.getsid(child) == os.getsid(0), "Linux divides the processor between sessions, whoever is nicer"
         assert os.getpriority(os.PRIO_PROCESS, child) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
+
+
+async def test_where_nobody_may_be_nicer_it_encodes_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(which: int, who: int, priority: int) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "setpriority", refused)
+    assert await encoder.output_of(["/bin/echo", "ok"], timeout_s=5) == b"ok\n"
 
 
 async def test_cancelling_kills_the_encoder_at_once(tools: Toolbox) -> None:
