@@ -12,7 +12,7 @@ from activities.pulse import pulsing
 from activities.segments import RenditionFolder, finished_segments
 from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, timeline_key
-from contracts.media import AudioTimeline
+from contracts.renditions import AudioTimeline
 from contracts.steps import EncodeAudio, EncodedAudio, StepProgress
 from media import commands, encoder, verify
 from media.limits import Limits

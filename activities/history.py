@@ -19,7 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.chores.ending import ending_of
 from activities.chores.knowing import KnownWorkflow, PendingStep
 from contracts.end_steps import FailJob, Finalize, Publish
-from contracts.media import SourceFacts, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
 from contracts.states import StepOutcome, Tier
 from contracts.steps import SetPriority, StepFailure, StepProgress, StepRequest, TranscodeRequest
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim

@@ -6,7 +6,7 @@ from temporalio import activity
 
 from contracts.errors import SourceUnsupported
 from contracts.ids import JobId
-from contracts.media import Capacity, IdleGpu, TranscodePlan
+from contracts.plan import Capacity, IdleGpu, TranscodePlan
 from contracts.steps import MakePlan
 from media.continuing import continued
 from media.pinning import pin_anew

@@ -15,7 +15,8 @@ from temporalio.worker import (
     Interceptor,
 )
 
-from contracts.media import SourceFacts, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
 from contracts.queues import TaskQueue
 from contracts.states import StepOutcome
 from contracts.steps import RemuxedSource, StepFailure, StepProgress, StepRequest

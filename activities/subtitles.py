@@ -7,7 +7,8 @@ from temporalio import activity
 
 from activities.pulse import pulsing
 from contracts.layout import PLAYLIST, SUBTITLES, subtitles_prefix
-from contracts.media import PlannedSubtitle, SubtitleRendition
+from contracts.plan import PlannedSubtitle
+from contracts.renditions import SubtitleRendition
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media import commands, encoder, manifests
 from media.subtitles import TrackCues, read_track, webvtt

@@ -6,7 +6,8 @@ from activities.pulse import pulsing
 from contracts.end_steps import BrokenRendition, VerifiedRenditions, VerifyRenditions
 from contracts.errors import OutputIncomplete
 from contracts.layout import INIT, rendition_prefix, segment_index
-from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, SubtitleRendition, VideoRendition
+from contracts.plan import Grid, PlannedAudio, PlannedRendition
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.steps import EncodedAudio
 from media.boxes import InitFacts, read_init
 from media.renditions import Weight, audio_rendition, video_rendition

@@ -28,8 +28,9 @@ from contracts.layout import (
     timeline_key,
     video_prefix,
 )
-from contracts.media import AudioTimeline, Span
 from contracts.message import Message
+from contracts.plan import Span
+from contracts.renditions import AudioTimeline
 from contracts.states import StepName
 from contracts.steps import (
     EncodeAudio,

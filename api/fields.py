@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from api.errors import ApiError
 from contracts.layout import KNOWN_EXTENSIONS
-from contracts.media import QUALITY_PATTERN
+from contracts.plan import QUALITY_PATTERN
 from contracts.states import Tier
 from contracts.texts import is_unwanted
 from contracts.tiers import resolve_tier

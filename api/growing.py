@@ -23,7 +23,8 @@ from contracts.layout import (
     subtitles_prefix,
     video_prefix,
 )
-from contracts.media import AudioTimeline, PlannedAudio, PlannedRendition
+from contracts.plan import PlannedAudio, PlannedRendition
+from contracts.renditions import AudioTimeline
 from media.growing import GrowingRung, GrowingTrack, RungPlaylist, StoredText, TrackPlaylist, growing_master
 from media.manifests import folder_beside
 from mirror.reads_growing import GrowingJob, growing_job

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from api.schemas import QUALITY, WHEN, Answer, QualityProgress, example
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.states import EventLevel, JobKind, JobState, StepName, StepOutcome, Tier
 
 

@@ -21,7 +21,7 @@ from api.schemas_gateway import Stored, StoredObject, StoredObjects
 from api.worker_auth import Caller, Welcome
 from api.worker_steps import BY_KEY, GONE, NOT_YOURS, gateway_of, open_calls_of, opened
 from contracts.gateway import CHECKSUM_HEADER, CLAIM_HEADER
-from storage.local import in_thread
+from storage.local_writing import in_thread
 from storage.store import ObjectFacts
 
 router = APIRouter(prefix="/api/worker", tags=["workers"])

@@ -1,14 +1,9 @@
 """Messages of how a job ends: checking, writing manifests, publishing, failing, removing."""
 
 from contracts.ids import ObjectKey
-from contracts.media import (
-    AudioRendition,
-    Grid,
-    SubtitleRendition,
-    TranscodePlan,
-    VideoRendition,
-)
 from contracts.message import Message
+from contracts.plan import Grid, TranscodePlan
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import StepName
 from contracts.steps import EncodedAudio, MissingRendition, StepRequest
 

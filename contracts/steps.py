@@ -10,18 +10,10 @@ from pydantic import Field
 
 from contracts.errors import FailureKind
 from contracts.ids import JobId, ObjectKey, VideoId
-from contracts.media import (
-    Encoding,
-    Grid,
-    PlannedAudio,
-    PlannedRendition,
-    SegmentRuns,
-    SourceFacts,
-    Span,
-    TranscodePlan,
-    VideoFacts,
-)
+from contracts.media import SourceFacts, VideoFacts
 from contracts.message import Message
+from contracts.plan import Encoding, Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
+from contracts.renditions import SegmentRuns
 from contracts.states import JobKind, StepName, Tier
 
 

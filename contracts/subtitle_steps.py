@@ -1,8 +1,9 @@
 """Request and result of the step that makes subtitles."""
 
 from contracts.ids import ObjectKey
-from contracts.media import PlannedSubtitle, SubtitleRendition
 from contracts.message import Message
+from contracts.plan import PlannedSubtitle
+from contracts.renditions import SubtitleRendition
 from contracts.states import StepName
 from contracts.steps import StepRequest
 

@@ -6,7 +6,7 @@ to.
 
 from collections.abc import Sequence
 
-from contracts.media import PlannedRendition, quality_name
+from contracts.plan import PlannedRendition, quality_name
 from contracts.states import Codec
 
 # What a codec needs for the picture that H.264 makes of its cap. Papers claim half for HEVC and less for AV1; at the

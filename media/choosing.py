@@ -6,7 +6,8 @@ What a graph needs is read off the graph itself: a filter that is added there is
 from collections.abc import Sequence
 
 from contracts.errors import GpuLacks
-from contracts.media import AudioFacts, Encoding, Grid, PlannedAudio, SourceFacts, VideoFacts
+from contracts.media import AudioFacts, SourceFacts, VideoFacts
+from contracts.plan import Encoding, Grid, PlannedAudio
 from contracts.states import Codec
 from media import filters, sound
 from media.tools import Ffmpeg, Needs, Toolbox

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from contracts.media import Encoding, ToneMap, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Encoding, ToneMap
 from media import tone
 
 Filter = tuple[str, dict[str, str | int]]

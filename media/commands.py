@@ -11,7 +11,8 @@ from typing import Any
 import ffmpeg
 
 from contracts.layout import INIT, PLAYLIST
-from contracts.media import FrameRate, Grid, PlannedRendition, PlannedSubtitle, VideoFacts
+from contracts.media import FrameRate, VideoFacts
+from contracts.plan import Grid, PlannedRendition, PlannedSubtitle
 from contracts.steps import EncodeAudio, TranscodeSpan
 from media import device_encoders, device_graphs, encoders, filters, seeking, sound
 from media.devices import GpuEncoder

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.media import IdleGpu, PlannedAudio, PlannedRendition, TranscodePlan
+from contracts.plan import IdleGpu, PlannedAudio, PlannedRendition, TranscodePlan
 from contracts.steps import MakePlan
 from media.routing import GONE, can_go_on
 from media.spans import evenly

@@ -9,7 +9,7 @@ Quality scales differ by device and are not measured here: they are x264's, shif
 from collections.abc import Sequence
 from typing import Any
 
-from contracts.media import Encoding, Grid, PlannedRendition
+from contracts.plan import Encoding, Grid, PlannedRendition
 from contracts.states import Codec
 from media import encoders
 from media.devices import Family, GpuEncoder

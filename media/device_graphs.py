@@ -7,7 +7,8 @@ or layout of its colours — the CPU does, as for its own encoders; the device t
 from collections.abc import Iterator
 from typing import Any
 
-from contracts.media import Encoding, ToneMap, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Encoding, ToneMap
 from media import colour
 from media.devices import Family, GpuEncoder
 from media.filters import Filter

@@ -5,7 +5,7 @@ Checked with x264, x265 and SVT-AV1: every span of a rendition, whatever its len
 
 from typing import Any
 
-from contracts.media import Encoding, Grid, PlannedRendition
+from contracts.plan import Encoding, Grid, PlannedRendition
 from contracts.states import Codec
 
 # SVT-AV1 counts its presets. From 10 on it shows wrong pictures: of 75 numbered ones six looked like their neighbours.

@@ -7,7 +7,8 @@ Filters are named here as plain (name, options) pairs; `commands.py` turns them 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from contracts.media import Encoding, Grid, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Encoding, Grid
 from media import colour
 
 Filter = tuple[str, dict[str, str | int]]

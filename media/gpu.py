@@ -19,7 +19,8 @@ from typing import Any
 from contracts.errors import EncoderStalled, GpuLacks, OutputIncomplete, VlogError
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, segment_name
-from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, Span, VideoFacts
+from contracts.media import FrameRate, VideoFacts
+from contracts.plan import Encoding, Grid, PlannedRendition, Span
 from contracts.states import Codec
 from contracts.steps import TranscodeSpan
 from media import commands, device_encoders, device_graphs, encoder, verify

@@ -9,16 +9,8 @@ from fractions import Fraction
 from itertools import islice
 
 from contracts.end_steps import VerifiedRenditions
-from contracts.media import (
-    AudioRendition,
-    AudioTimeline,
-    Grid,
-    PlannedAudio,
-    PlannedRendition,
-    PlannedSubtitle,
-    SubtitleRendition,
-    VideoRendition,
-)
+from contracts.plan import Grid, PlannedAudio, PlannedRendition, PlannedSubtitle
+from contracts.renditions import AudioRendition, AudioTimeline, SubtitleRendition, VideoRendition
 from media.boxes import read_init
 from media.manifests import MediaPlaylist, longest_sound, master_playlist
 from media.renditions import Weight, audio_rendition, video_rendition

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.errors import SourceTooFast, SourceTooLarge, SourceTooLong, SourceTooManyStreams
-from contracts.media import PlannedRendition, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import PlannedRendition
 from contracts.states import Codec
 
 GIB = 1 << 30

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from contracts.end_steps import VerifiedRenditions
 from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name
-from contracts.media import AudioRendition, SubtitleRendition, VideoRendition
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import Codec
 
 _GROUP = "aud"

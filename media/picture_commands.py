@@ -5,7 +5,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from contracts.media import Encoding, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Encoding
 from contracts.steps import MakeStoryboard, MakeThumbnail
 from media import commands, filters
 from media.storyboard import Storyboard

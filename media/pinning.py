@@ -6,7 +6,8 @@ A build that is gone, upgraded between two attempts, takes what was begun with i
 from collections.abc import Collection, Mapping, Sequence
 
 from contracts.errors import SourceUnsupported
-from contracts.media import Encoding, Grid, PlannedAudio, PlannedRendition, SourceFacts, ToneMap, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import Encoding, Grid, PlannedAudio, PlannedRendition, ToneMap, TranscodePlan
 from contracts.states import Codec
 from media import choosing
 from media.tools import Ffmpeg, Toolbox

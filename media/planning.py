@@ -4,19 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from contracts.errors import SourceUnsupported
-from contracts.media import (
-    LADDER,
-    Capacity,
-    Encoding,
-    Grid,
-    PlannedRendition,
-    Rung,
-    SourceFacts,
-    Span,
-    ToneMap,
-    TranscodePlan,
-    VideoFacts,
-)
+from contracts.media import SourceFacts, VideoFacts
+from contracts.plan import LADDER, Capacity, Encoding, Grid, PlannedRendition, Rung, Span, ToneMap, TranscodePlan
 from contracts.states import Codec
 from media import choosing, colour, rates, tone
 from media.alternatives import choose_alternatives, rungs_of

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from contracts.media import AudioRendition, Grid, PlannedAudio, PlannedRendition, VideoRendition
+from contracts.plan import Grid, PlannedAudio, PlannedRendition
+from contracts.renditions import AudioRendition, VideoRendition
 from media import bandwidth
 from media.boxes import InitFacts
 

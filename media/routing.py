@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from contracts.media import IdleGpu, PlannedRendition, TranscodePlan
+from contracts.plan import IdleGpu, PlannedRendition, TranscodePlan
 from contracts.states import Codec
 from contracts.steps import MissingRendition
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from contracts.media import Grid, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Grid
 
 _MARGIN_S = 1.0  # deinterlacing and the grid want some pictures before the first one that counts
 _BEYOND_LAG_S = 0.5

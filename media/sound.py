@@ -5,7 +5,7 @@ Named as plain (name, options) pairs, as in `filters.py`; `commands.py` turns th
 
 from collections.abc import Iterable, Iterator
 
-from contracts.media import PlannedAudio
+from contracts.plan import PlannedAudio
 from media.filters import SOUND_MARGIN_S, Filter
 
 RATE = 48_000

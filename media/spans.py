@@ -7,7 +7,7 @@ within 2 % of the limit. So a short video on a lone worker stays whole.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from contracts.media import Capacity, Grid, PlannedRendition, Span
+from contracts.plan import Capacity, Grid, PlannedRendition, Span
 
 SHORT_S = 90.0  # on a lone worker, below this a video is one span
 LONG_S = 120.0  # above this the lowest rung runs ahead, so that the video plays early

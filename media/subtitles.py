@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from contracts.media import PlannedSubtitle
+from contracts.plan import PlannedSubtitle
 from media.subtitle_text import cue_text
 
 MOST_BYTES = 8 << 20  # of one track; a film has a hundredth of it

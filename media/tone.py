@@ -5,7 +5,8 @@ Two ways to the same curve: zscale and tonemap in floating point, or tables of 1
 
 from collections.abc import Iterator
 
-from contracts.media import ToneMap, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import ToneMap
 
 Filter = tuple[str, dict[str, str | int]]
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from contracts.media import AudioFacts, Grid, PlannedAudio, PlannedSubtitle, SubtitleFacts
+from contracts.media import AudioFacts, SubtitleFacts
+from contracts.plan import Grid, PlannedAudio, PlannedSubtitle
 from media.filters import SOUND_MARGIN_S
 
 MOST_SOUNDS = 50  # as of subtitles

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from contracts.errors import OutputIncomplete
-from contracts.media import Grid
+from contracts.plan import Grid
 from media.boxes import InitFacts, NoSamples, SegmentFacts, read_segment
 from media.streams import StreamReport, verify_stream
 

@@ -6,7 +6,8 @@ Estimates. `media.limits` has what an encoder is allowed at most; here is what s
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from contracts.media import Capacity, PlannedRendition, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Capacity, PlannedRendition
 from contracts.queues import share_of
 from contracts.remux_steps import Remux
 from contracts.states import Codec

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.ids import JobId, VideoId
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.states import StepName, WorkerStatus, WorkerType
 
 DEFAULT_HEARTBEAT_TIMEOUT_S = 30.0

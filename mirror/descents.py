@@ -2,7 +2,7 @@
 
 from sqlalchemy import select
 
-from contracts.media import PlannedRendition, TranscodePlan
+from contracts.plan import PlannedRendition, TranscodePlan
 from contracts.queues import TaskQueue
 from contracts.states import EventLevel, StepOutcome
 from mirror.events import Event, add_event

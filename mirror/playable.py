@@ -6,7 +6,7 @@ Of several sounds the default is enough: the others are whole films too, and are
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from contracts.media import TranscodePlan
+from contracts.plan import TranscodePlan
 from contracts.states import StepName, StepOutcome
 from mirror.deriving import NOTHING_DONE, Done, encodes, span_progress
 from mirror.tables import JobStep

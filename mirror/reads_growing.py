@@ -4,8 +4,8 @@ from sqlalchemy import exists, select, tuple_
 from sqlalchemy.orm import aliased
 
 from contracts.ids import JobId
-from contracts.media import PlannedAudio, PlannedRendition, TranscodePlan
 from contracts.message import Message
+from contracts.plan import PlannedAudio, PlannedRendition, TranscodePlan
 from contracts.states import StepName, StepOutcome, VideoStatus
 from contracts.steps import work_in
 from mirror.sessions import AnySession

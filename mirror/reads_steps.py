@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, Integer, Subquery, Text, and_, cast, column, func,
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from contracts.ids import JobId
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.states import UNTIL_DONE, StepName, StepOutcome
 from contracts.steps import Tried, work_in
 from mirror.deriving import Done, DoneQuality

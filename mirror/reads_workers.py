@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from contracts.gateway import MOST_WAIT_S
 from contracts.ids import JobId
-from contracts.media import Capacity, IdleGpu
+from contracts.plan import Capacity, IdleGpu
 from contracts.queues import Pool, TaskQueue
 from contracts.states import Codec, QualityStatus, StepOutcome, Tier, WorkerStatus, WorkerType
 from mirror.sessions import AnySession

@@ -8,7 +8,8 @@ from sqlalchemy import delete, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from contracts.end_steps import FailJob, Finalize, Publish
-from contracts.media import SourceFacts, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
 from contracts.states import AFTER_THE_END, JobKind, QualityStatus, StepName, StepOutcome, Tier, VideoStatus
 from contracts.steps import StepProgress, TranscodeRequest
 from mirror.claims import StepClaim, WorkerIdentity

@@ -9,7 +9,8 @@ import logging
 import math
 import time
 
-from contracts.media import SourceFacts, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
 from contracts.queues import share_of
 from contracts.states import StepOutcome, WorkerStatus
 from contracts.steps import StepProgress

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import func, select, update
 
-from contracts.media import TranscodePlan
+from contracts.plan import TranscodePlan
 from contracts.states import QualityStatus, StepName, VideoStatus
 from mirror.deriving import (
     NOTHING_DONE,

@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass, field
 
-from contracts.media import SourceFacts, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
 from contracts.steps import StepProgress
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim
 from mirror.writes_steps import StepEnd

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from contracts.media import AudioRendition, FrameRate, Span, SubtitleRendition, VideoRendition
+from contracts.media import FrameRate
+from contracts.plan import Span
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import JobState, QualityStatus
 from mirror.states import job_state
 from mirror.tables import (

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from contracts.media import QUALITY_PATTERN
+from contracts.plan import QUALITY_PATTERN
 from contracts.states import Codec, JobKind, QualityStatus, StepName, Tier, VideoStatus
 from mirror.base import Base, word
 from mirror.tables_around import (

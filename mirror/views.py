@@ -5,7 +5,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.media import AudioRendition, Span, SubtitleRendition
+from contracts.plan import Span
+from contracts.renditions import AudioRendition, SubtitleRendition
 from contracts.states import (
     Codec,
     EventLevel,

@@ -8,7 +8,7 @@ from sqlalchemy import or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
-from contracts.media import TranscodePlan
+from contracts.plan import TranscodePlan
 from contracts.states import JobKind, Tier, VideoStatus
 from contracts.steps import TranscodeRequest, Tried
 from mirror.cleaning import clean

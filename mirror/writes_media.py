@@ -7,7 +7,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, VideoId
-from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, TranscodePlan, VideoRendition
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import QualityStatus
 from mirror.cleaning import clean, jsonable
 from mirror.deriving import generations

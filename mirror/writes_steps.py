@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import func, select, update
 
-from contracts.media import SourceFacts, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
 from contracts.states import AFTER_THE_END, StepName, StepOutcome, WorkerStatus
 from contracts.steps import StepProgress
 from mirror.claims import DEFAULT_HEARTBEAT_TIMEOUT_S, StepClaim, WorkerIdentity

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from contracts.media import RUNG_PATTERN, Rung
+from contracts.plan import RUNG_PATTERN, Rung
 from contracts.states import Codec
 
 _LINE = re.compile(r"(?P<name>[\w-]+)\s*=\s*(?P<video>\d+)\s*/\s*(?P<audio>\d+)")

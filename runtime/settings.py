@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from contracts.media import LADDER, Rung
+from contracts.plan import LADDER, Rung
 from contracts.states import Codec
 from contracts.texts import is_unwanted
 from contracts.webhooks import LONGEST_TIMEOUT_S, USUAL_ALERTS, known_events, receiver

@@ -9,86 +9,22 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, ParamSpec, TypeVar
+from typing import IO
 
-from contracts.errors import ObjectMissing, ScratchFull, StorageUnavailable
+from contracts.errors import ObjectMissing, StorageUnavailable
 from storage.keys import checked
-from storage.partial import PartialFile, begun, forget, sync_directory
+from storage.local_writing import LocalPartial, LocalWriter, in_thread
+from storage.partial import PartialFile, begun, forget
 from storage.scratch import HERE, Scratch, is_abandoned, lock, remove_abandoned
 from storage.store import ObjectFacts
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 SCRATCH = "scratch"
 PARTIAL = "partial"
 READ_BYTES = 1 << 20
-
-
-async def in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run blocking file work off the event loop and speak storage's language about what goes wrong."""
-    try:
-        return await asyncio.to_thread(call, *args, **kwargs)
-    except FileNotFoundError as error:
-        raise ObjectMissing("A stored file is missing.") from error
-    except OSError as error:
-        if error.errno in (28, 122):  # ENOSPC, EDQUOT
-            raise ScratchFull("The storage disk is full.") from error
-        raise StorageUnavailable(f"Storage did not answer: {error.strerror or 'input/output error'}.") from error
-
-
-class LocalWriter:
-    """Writes beside the target; `commit` makes it durable and moves it into place."""
-
-    def __init__(self, file: IO[bytes], temporary: Path, target: Path) -> None:
-        self._file, self._temporary, self._target = file, temporary, target
-        self.size_bytes = 0
-
-    async def write(self, chunk: bytes) -> None:
-        await in_thread(self._file.write, chunk)
-        self.size_bytes += len(chunk)
-
-    async def commit(self) -> None:
-        def into_place() -> None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            os.replace(self._temporary, self._target)
-            sync_directory(self._target.parent)
-
-        await in_thread(into_place)
-
-
-class LocalPartial:
-    """Goes on with a file below `partial/`; `commit` moves it into place."""
-
-    def __init__(self, file: PartialFile, target: Path) -> None:
-        self._file, self._target = file, target
-        self.size_bytes = 0
-
-    async def go_on(self, at: int) -> None:
-        await in_thread(self._file.go_on, at)
-        self.size_bytes = at
-
-    async def write(self, chunk: bytes) -> None:
-        await in_thread(self._file.write, chunk)
-        self.size_bytes += len(chunk)
-
-    async def keep(self, counted: int | None = 0) -> int:
-        size_bytes = self.size_bytes  # more may be written meanwhile
-        await in_thread(self._file.keep)
-        return size_bytes
-
-    async def commit(self) -> None:
-        def into_place() -> None:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._file.move_to(self._target)
-            sync_directory(self._target.parent)
-
-        await in_thread(into_place)
 
 
 class LocalStore:

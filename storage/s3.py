@@ -21,7 +21,8 @@ from obstore.exceptions import AlreadyExistsError
 from contracts.errors import ObjectMissing, StorageUnavailable
 from storage.cache import Cache, Lent
 from storage.keys import checked
-from storage.local import PARTIAL, in_thread
+from storage.local import PARTIAL
+from storage.local_writing import in_thread
 from storage.partial import PartialFile, forget
 from storage.s3_asking import Changed, asked, content_type, facts_of, open_bucket
 from storage.s3_multipart import Multipart, Refused

@@ -3,7 +3,7 @@
 import logging
 
 from contracts.ids import JobId
-from contracts.media import Capacity
+from contracts.plan import Capacity
 from contracts.queues import Pool
 from mirror import reads_workers
 from mirror.sessions import Database

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from contracts.ids import JobId
-from contracts.media import IdleGpu
+from contracts.plan import IdleGpu
 from mirror import reads_workers
 from mirror.sessions import Database
 

@@ -9,7 +9,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 with workflow.unsafe.imports_passed_through():
     from activities.transcode import TranscodeSteps
     from contracts.errors import BuildMissing
-    from contracts.media import PlannedRendition, Span
+    from contracts.plan import PlannedRendition, Span
     from contracts.queues import Turn
     from contracts.steps import EncodedList, EncodeList, MissingRendition, PauseJob, SetPriority, TranscodeSpan
     from workflows import fates, openings, options

@@ -8,7 +8,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.publishing import ManifestSteps, PublishSteps
     from activities.removing import RemovalSteps
     from contracts.end_steps import FailJob, Finalize, Publish, RemovePartial, VerifiedRenditions, WriteManifests
-    from contracts.media import TranscodePlan
+    from contracts.plan import TranscodePlan
     from contracts.states import VideoStatus
     from contracts.steps import MissingRendition, TranscodeRequest, TranscodeResult
     from workflows import options

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from temporalio.exceptions import ApplicationError
 
 from contracts.end_steps import VerifiedRenditions
-from contracts.media import PlannedAudio, TranscodePlan
+from contracts.plan import PlannedAudio, TranscodePlan
 from contracts.states import JobKind
 from contracts.steps import MissingRendition, StepFailure, TranscodeRequest
 

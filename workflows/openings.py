@@ -8,7 +8,7 @@ the rest is asked for a moment later. A short video's steps are over soon, whate
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from contracts.media import Grid
+    from contracts.plan import Grid
 
 LEAD_S = 1.0
 LONG_S = 120.0

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from temporalio.common import Priority, RetryPolicy
 
-from contracts.media import Grid, PlannedRendition, Span, TranscodePlan, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Grid, PlannedRendition, Span, TranscodePlan
 from contracts.queues import TaskQueue, Turn, fairness_key
 from contracts.states import Tier
 

@@ -6,7 +6,8 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from contracts.errors import BuildMissing
-    from contracts.media import PlannedRendition, SourceFacts, TranscodePlan
+    from contracts.media import SourceFacts
+    from contracts.plan import PlannedRendition, TranscodePlan
     from contracts.states import JobKind
     from contracts.steps import EncodeList, MissingRendition, TranscodeRequest
     from workflows import fates, openings, options

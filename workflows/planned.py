@@ -6,7 +6,8 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.planning import PlanSteps
-    from contracts.media import SourceFacts, TranscodePlan
+    from contracts.media import SourceFacts
+    from contracts.plan import TranscodePlan
     from contracts.steps import MakePlan, MissingRendition, TranscodeRequest
     from workflows import options
     from workflows.stepping import Steps

@@ -11,8 +11,10 @@ with workflow.unsafe.imports_passed_through():
     from activities.subtitles import SubtitleSteps
     from contracts.errors import BuildMissing
     from contracts.layout import audio_prefix
-    from contracts.media import SourceFacts, SubtitleRendition, TranscodePlan
+    from contracts.media import SourceFacts
+    from contracts.plan import TranscodePlan
     from contracts.queues import Turn
+    from contracts.renditions import SubtitleRendition
     from contracts.states import JobKind
     from contracts.steps import EncodeAudio, EncodedAudio, MakeStoryboard, MakeThumbnail, TranscodeRequest
     from contracts.subtitle_steps import MakeSubtitles

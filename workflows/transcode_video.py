@@ -16,8 +16,10 @@ with workflow.unsafe.imports_passed_through():
     from activities.verifying import VerifySteps
     from contracts.end_steps import VerifiedRenditions, VerifyRenditions
     from contracts.errors import CANCELLED, JOB_ENDED, OutputIncomplete
-    from contracts.media import PlannedAudio, SourceFacts, SubtitleRendition, TranscodePlan
+    from contracts.media import SourceFacts
+    from contracts.plan import PlannedAudio, TranscodePlan
     from contracts.queues import SEARCH_VIDEO_STATUS
+    from contracts.renditions import SubtitleRendition
     from contracts.states import JobKind, VideoStatus
     from contracts.steps import (
         EncodedAudio,

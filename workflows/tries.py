@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState
 
 from contracts.errors import FailureKind
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.steps import MissingRendition, StepFailure, StepRequest, Tried
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.media import LADDER, Rung, TranscodePlan
+from contracts.plan import LADDER, Rung, TranscodePlan
 from media.planning import PlanOptions, make_plan
 from media.probe import probe
 from media.tools import Ffmpeg, Toolbox

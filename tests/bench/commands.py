@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.media import Rung, TranscodePlan
+from contracts.plan import Rung, TranscodePlan
 from media.tools import Ffmpeg
 
 THEIR_CRF = 23  # theirs, one step below ours: a little less work for them

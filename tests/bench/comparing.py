@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from contracts.media import TranscodePlan
+from contracts.plan import TranscodePlan
 from tests.bench import commands
 from tests.bench.bench import Bench, Case
 from tests.bench.figures import Cost, Round, Way, at_most, over, spread

@@ -12,7 +12,7 @@ from typing import Any, Self
 import asyncpg
 import httpx
 
-from contracts.media import Rung
+from contracts.plan import Rung
 from mirror.events import CHANNEL
 from runtime.ladder import show_ladder
 from tests.bench.figures import Cost

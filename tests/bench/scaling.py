@@ -17,7 +17,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from contracts.ids import JobId, VideoId, workflow_id
-from contracts.media import Rung
+from contracts.plan import Rung
 from media.tools import Ffmpeg
 from tests.bench.bench import Bench
 from tests.bench.figures import Verdict

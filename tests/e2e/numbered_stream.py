@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from contracts.media import Rung
+from contracts.plan import Rung
 from contracts.states import Codec
 from media.planning import PlanOptions
 from media.tools import Toolbox

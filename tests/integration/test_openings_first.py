@@ -6,7 +6,8 @@ import time
 from temporalio import activity
 from temporalio.client import Client
 
-from contracts.media import Capacity, FrameRate, Grid
+from contracts.media import FrameRate
+from contracts.plan import Capacity, Grid
 from contracts.queues import Turn
 from contracts.states import StepName
 from contracts.steps import TranscodedSpan, TranscodeSpan

@@ -9,7 +9,9 @@ from temporalio.exceptions import ApplicationError, CancelledError
 
 from contracts.end_steps import FailJob, Finalize, RemovePartial, VerifiedRenditions, VerifyRenditions
 from contracts.errors import StorageAway
-from contracts.media import AudioRendition, Capacity, FrameRate, Grid, PlannedRendition
+from contracts.media import FrameRate
+from contracts.plan import Capacity, Grid, PlannedRendition
+from contracts.renditions import AudioRendition
 from contracts.states import Tier
 from media.spans import choose_lists, choose_spans, choose_window
 from tests.replay import paused_stories

@@ -1,17 +1,7 @@
 """The source and the plans of the stories that are recorded."""
 
-from contracts.media import (
-    AudioFacts,
-    FrameRate,
-    Grid,
-    PlannedAudio,
-    PlannedRendition,
-    PlannedSubtitle,
-    SourceFacts,
-    Span,
-    TranscodePlan,
-    VideoFacts,
-)
+from contracts.media import AudioFacts, FrameRate, SourceFacts, VideoFacts
+from contracts.plan import Grid, PlannedAudio, PlannedRendition, PlannedSubtitle, Span, TranscodePlan
 from contracts.states import Codec
 from tests.replay import outgrown_stories, paused_stories
 

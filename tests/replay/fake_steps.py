@@ -28,17 +28,11 @@ from contracts.errors import (
     VlogError,
 )
 from contracts.ids import ObjectKey
-from contracts.media import (
-    FrameRate,
-    IdleGpu,
-    PlannedRendition,
-    SourceFacts,
-    SubtitleRendition,
-    TranscodePlan,
-    VideoRendition,
-)
+from contracts.media import FrameRate, SourceFacts
+from contracts.plan import IdleGpu, PlannedRendition, TranscodePlan
 from contracts.queues import TaskQueue
 from contracts.remux_steps import DropRemux, Remux
+from contracts.renditions import SubtitleRendition, VideoRendition
 from contracts.steps import (
     EncodeAudio,
     EncodedAudio,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from temporalio import activity
 
 from contracts.errors import GpuBusy, GpuFailed
-from contracts.media import IdleGpu, PlannedRendition, Span, TranscodePlan
+from contracts.plan import IdleGpu, PlannedRendition, Span, TranscodePlan
 from contracts.queues import TaskQueue
 from contracts.states import Codec
 from contracts.steps import TranscodeSpan

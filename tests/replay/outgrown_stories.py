@@ -6,7 +6,7 @@ from unittest import mock
 
 from temporalio import activity
 
-from contracts.media import Span, TranscodePlan
+from contracts.plan import Span, TranscodePlan
 from contracts.steps import EncodeAudio, TranscodeSpan
 from workflows import options
 

@@ -12,7 +12,9 @@ from activities.subtitles import SubtitleSteps
 from contracts.end_steps import VerifiedRenditions
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, MASTER, MPD, PLAYLIST, segment_name
-from contracts.media import AudioRendition, SourceFacts, SubtitleRendition, TranscodePlan, VideoRendition
+from contracts.media import SourceFacts
+from contracts.plan import TranscodePlan
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan
 from contracts.subtitle_steps import MadeSubtitles, MakeSubtitles
 from media import commands, encoder, manifests

@@ -9,7 +9,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.transcode import TranscodeSteps
 from contracts.layout import INIT, segment_name
-from contracts.media import Rung, SourceFacts, Span, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import Rung, Span, TranscodePlan
 from media.boxes import read_init
 from media.limits import Limits
 from media.planning import PlanOptions

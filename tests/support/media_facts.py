@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from contracts.media import AudioFacts, Encoding, FrameRate, Grid, SourceFacts, VideoFacts
+from contracts.media import AudioFacts, FrameRate, SourceFacts, VideoFacts
+from contracts.plan import Encoding, Grid
 from media.choosing import filters_needed, sound_filters_needed
 from media.tools import Ffmpeg, Toolbox
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from contracts.errors import VlogError
-from contracts.media import Grid, PlannedRendition, PlannedSubtitle, Span
+from contracts.plan import Grid, PlannedRendition, PlannedSubtitle, Span
 from contracts.steps import EncodeAudio, MakeThumbnail, TranscodeSpan
 from media import commands, encoder, picture_commands, remux, sniff
 from media.probe import probe
@@ -24,7 +24,7 @@ RUNG = PlannedRendition(quality="180p", width=320, height=180, video_kbps=300)
 
 
 def every_command(tool: Ffmpeg, path: Path, out: Path) -> list[list[str]]:
-    from contracts.media import Encoding, PlannedAudio
+    from contracts.plan import Encoding, PlannedAudio
 
     picture, encoding = video(320, 180), Encoding(preset="ultrafast")
     span = TranscodeSpan(

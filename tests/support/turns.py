@@ -18,7 +18,8 @@ from temporalio.worker import Worker
 
 from activities.failures import FailureInterceptor
 from contracts.ids import JobId, ObjectKey, VideoId, workflow_id
-from contracts.media import SourceFacts, Span, TranscodePlan
+from contracts.media import SourceFacts
+from contracts.plan import Span, TranscodePlan
 from contracts.queues import TaskQueue
 from contracts.starting import Start
 from contracts.states import Tier

@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.end_steps import VerifiedRenditions
-from contracts.media import PlannedAudio, PlannedRendition
+from contracts.plan import PlannedAudio, PlannedRendition
 from contracts.states import Codec, JobKind
 from contracts.steps import MissingRendition
 from tests.replay.fake_plans import PLAN

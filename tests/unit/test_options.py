@@ -3,7 +3,8 @@
 import pytest
 
 from contracts.end_steps import FailJob, Finalize, Publish
-from contracts.media import FrameRate, Grid, PlannedRendition, Span, TranscodePlan
+from contracts.media import FrameRate
+from contracts.plan import Grid, PlannedRendition, Span, TranscodePlan
 from contracts.queues import Turn
 from contracts.states import UNTIL_DONE, Tier
 from tests.support.media_facts import video

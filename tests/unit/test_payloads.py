@@ -6,7 +6,8 @@ from temporalio.exceptions import ApplicationError
 from contracts.end_steps import VerifyRenditions
 from contracts.errors import MESSAGE_TOO_LARGE, FailureKind
 from contracts.ids import JobId, VideoId
-from contracts.media import Capacity, Grid, SubtitleFacts
+from contracts.media import SubtitleFacts
+from contracts.plan import Capacity, Grid
 from contracts.steps import EncodedAudio, MakePlan, StepFailure
 from media.choosing import sound_filters_needed
 from media.planning import PlanOptions, make_plan

@@ -6,7 +6,7 @@ import pytest
 
 from activities.planning import PlanSteps
 from contracts.ids import JobId
-from contracts.media import Capacity, TranscodePlan
+from contracts.plan import Capacity, TranscodePlan
 from contracts.steps import MakePlan
 from media.planning import PlanOptions
 from media.tools import Ffmpeg

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from contracts.media import FrameRate, Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
+from contracts.media import FrameRate
+from contracts.plan import Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
 from contracts.states import StepName, StepOutcome
 from mirror.playable import is_playable
 from mirror.tables import JobStep

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from contracts.media import FrameRate
+from contracts.plan import Capacity, Grid, PlannedRendition
 from media.spans import choose_lists, choose_spans
 from runtime.settings import Settings
 from tests.bench.page import section

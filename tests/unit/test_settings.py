@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.media import LADDER
+from contracts.plan import LADDER
 from runtime.joining import asyncpg_url
 from runtime.names import SettingsError, SupersededSetting
 from runtime.settings import Settings, child_environment, load_settings

@@ -12,7 +12,8 @@ from temporalio.exceptions import (
 
 from contracts.errors import FailureKind
 from contracts.ids import JobId, ObjectKey, VideoId
-from contracts.media import Encoding, FrameRate, Grid, PlannedRendition, Span
+from contracts.media import FrameRate
+from contracts.plan import Encoding, Grid, PlannedRendition, Span
 from contracts.steps import MissingRendition, Probe, StepFailure, TranscodeSpan
 from tests.replay.fake_plans import FACTS
 from workflows.reasons import reason, tries_in

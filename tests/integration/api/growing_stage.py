@@ -16,7 +16,8 @@ from activities.verifying import VerifySteps
 from contracts.end_steps import VerifyRenditions, WriteManifests
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import INIT, segment_name, timeline_key
-from contracts.media import AudioTimeline, Rung, TranscodePlan
+from contracts.plan import Rung, TranscodePlan
+from contracts.renditions import AudioTimeline
 from contracts.steps import EncodedAudio
 from media.boxes import read_init, read_segment
 from media.planning import PlanOptions

@@ -10,7 +10,8 @@ import pytest
 
 from api import growing
 from contracts.layout import INIT, PLAYLIST, SUBTITLES, segment_name
-from contracts.media import AudioTimeline, PlannedSubtitle
+from contracts.plan import PlannedSubtitle
+from contracts.renditions import AudioTimeline
 from media.manifests import MediaPlaylist, media_playlist_subtitles
 from mirror.reads_growing import growing_job
 from storage.local import LocalStore

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from api import receiving
 from api.receiving import Receiving
-from storage.local import LocalPartial
+from storage.local_writing import LocalPartial
 from tests.integration.api.running import Api
 from tests.integration.api.test_tus import DATA, PIECE, TUS, b64, begin, offset, says, send
 from tests.support.eventually import eventually

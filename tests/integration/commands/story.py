@@ -5,7 +5,8 @@ from typing import Any
 
 from contracts.end_steps import FailJob, Finalize, VerifiedRenditions
 from contracts.ids import JobId, VideoId
-from contracts.media import FrameRate, VideoRendition
+from contracts.media import FrameRate
+from contracts.renditions import VideoRendition
 from contracts.states import Codec
 from contracts.steps import MissingRendition
 from mirror import writes

@@ -25,8 +25,9 @@ from contracts.end_steps import VerifiedRenditions
 from contracts.end_steps import VerifyRenditions as Verify
 from contracts.housekeeping import KeepHouse
 from contracts.layout import PLAYLIST
-from contracts.media import FrameRate, SourceFacts, VideoRendition
+from contracts.media import FrameRate, SourceFacts
 from contracts.queues import TaskQueue
+from contracts.renditions import VideoRendition
 from contracts.states import Codec, Tier
 from contracts.steps import (
     PauseJob,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.media import Rung
+from contracts.plan import Rung
 from media.planning import PlanOptions
 from media.tools import Toolbox, find_tools
 from tests.support.clips import Clips

@@ -11,7 +11,7 @@ from activities.transcode import TranscodeSteps
 from contracts.errors import VlogError
 from contracts.ids import ObjectKey
 from contracts.layout import INIT, rendition_prefix
-from contracts.media import Rung, Span
+from contracts.plan import Rung, Span
 from contracts.states import Codec
 from media import commands, encoder
 from media.boxes import read_init

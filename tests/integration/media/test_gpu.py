@@ -16,7 +16,7 @@ from activities.transcode import TranscodeSteps
 from contracts.errors import GpuBusy, GpuFailed, OutputIncomplete, SourceUnreadable, VlogError
 from contracts.ids import ObjectKey
 from contracts.layout import INIT, rendition_prefix
-from contracts.media import Rung
+from contracts.plan import Rung
 from contracts.states import Codec
 from contracts.steps import TranscodedSpan, TranscodeSpan
 from media.gpu import Gpu, UnknownEncoder, detect

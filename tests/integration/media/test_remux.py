@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import ScratchFull
 from contracts.layout import INIT, segment_name
-from contracts.media import Capacity
+from contracts.plan import Capacity
 from media import remux
 from media.limits import Limits
 from media.planning import PlanOptions, make_plan

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.media import Rung
+from contracts.plan import Rung
 from media.planning import PlanOptions
 from media.probe import probe
 from media.streams import verify_stream

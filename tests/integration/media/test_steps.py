@@ -16,7 +16,8 @@ from activities.verifying import VerifySteps
 from contracts.end_steps import VerifyRenditions
 from contracts.ids import JobId, ObjectKey
 from contracts.layout import INIT, rendition_prefix, segment_name, timeline_key
-from contracts.media import AudioTimeline, Rung
+from contracts.plan import Rung
+from contracts.renditions import AudioTimeline
 from contracts.steps import EncodeAudio, EncodedAudio, QualityProgress, StepProgress
 from media.planning import PlanOptions
 from media.tools import Toolbox

@@ -13,7 +13,7 @@ from activities.verifying import VerifySteps
 from contracts.end_steps import VerifyRenditions
 from contracts.errors import VlogError
 from contracts.ids import ObjectKey
-from contracts.media import Rung
+from contracts.plan import Rung
 from contracts.subtitle_steps import MadeSubtitles
 from media import commands
 from media.planning import PlanOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.media import Rung
+from contracts.plan import Rung
 from media import commands
 from media.planning import PlanOptions
 from media.tools import Toolbox

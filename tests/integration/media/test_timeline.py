@@ -10,7 +10,7 @@ from activities import audio
 from activities.audio import AudioSteps
 from contracts.ids import ObjectKey
 from contracts.layout import TIMELINES, segment_name, timeline_key
-from contracts.media import AudioTimeline
+from contracts.renditions import AudioTimeline
 from media.planning import PlanOptions
 from media.tools import Toolbox
 from storage.local import LocalStore

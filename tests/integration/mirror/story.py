@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import text
 
 from contracts.ids import ObjectKey
-from contracts.media import FrameRate, Grid, PlannedAudio, PlannedRendition, SourceFacts, Span, TranscodePlan
+from contracts.media import FrameRate, SourceFacts
+from contracts.plan import Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
 from contracts.states import StepName, StepOutcome, WorkerStatus
 from contracts.steps import QualityProgress, StepProgress
 from mirror import writes

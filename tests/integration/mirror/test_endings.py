@@ -10,7 +10,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.ending import EndingSteps
 from contracts.end_steps import FailJob, Finalize, VerifiedRenditions
 from contracts.errors import CANCELLED
-from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
+from contracts.media import FrameRate
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import Codec, EventLevel, JobState, StepName, StepOutcome, VideoStatus
 from mirror import reads, writes
 from mirror.sessions import Database

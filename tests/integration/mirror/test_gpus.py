@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from contracts.end_steps import Finalize
 from contracts.ids import JobId, VideoId
-from contracts.media import IdleGpu, Span, TranscodePlan
+from contracts.plan import IdleGpu, Span, TranscodePlan
 from contracts.queues import Pool
 from contracts.states import Codec, StepName, StepOutcome, Tier, WorkerStatus, WorkerType
 from contracts.steps import MakePlan, QualityProgress, StepProgress

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, select
 
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.states import StepName, StepOutcome
 from mirror import writes
 from mirror.deriving import latest_attempts, picture_job, picture_quality

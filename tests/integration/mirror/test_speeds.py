@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.states import StepName, StepOutcome
 from contracts.steps import StepProgress
 from mirror.reads_registry import worker, workers_page

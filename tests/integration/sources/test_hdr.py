@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from contracts.media import ToneMap
+from contracts.plan import ToneMap
 from media.tools import Toolbox
 from tests.integration.sources.conftest import Judge
 from tests.integration.sources.test_colour import BUILT_FOR_10_BIT, X265_10, tagged_everywhere

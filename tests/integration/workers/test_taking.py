@@ -15,7 +15,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 
 from activities.failures import FailureInterceptor
 from contracts.errors import EncoderCrashed
-from contracts.media import Span
+from contracts.plan import Span
 from contracts.queues import Pool
 from contracts.steps import TranscodedSpan, TranscodeSpan
 from mirror.claims import WorkerIdentity

@@ -13,7 +13,7 @@ from activities import outage
 from activities.failures import FailureInterceptor
 from contracts.errors import StorageAway, WorkerFull
 from contracts.ids import workflow_id
-from contracts.media import Rung
+from contracts.plan import Rung
 from contracts.queues import Pool, TaskQueue
 from media.tools import find_tools
 from media.weights import Need

@@ -11,7 +11,8 @@ from api.errors import ApiError
 from api.worker_files import _readable
 from contracts.ids import JobId, VideoId
 from contracts.layout import timeline_key
-from contracts.media import MOST_SOUND_SEGMENTS, AudioTimeline, Span
+from contracts.plan import Span
+from contracts.renditions import MOST_SOUND_SEGMENTS, AudioTimeline
 from contracts.states import StepName
 
 FOLDER = "videos/film/r1/audio_0/"

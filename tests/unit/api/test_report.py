@@ -3,7 +3,8 @@
 from typing import Any
 
 from api.schemas_report import Report
-from contracts.media import AudioFacts, Encoding, FrameRate, Grid, PlannedRendition, Span, ToneMap, TranscodePlan
+from contracts.media import AudioFacts, FrameRate
+from contracts.plan import Encoding, Grid, PlannedRendition, Span, ToneMap, TranscodePlan
 from mirror.cleaning import jsonable
 from mirror.views import ReportView
 from tests.support.media_facts import source, video

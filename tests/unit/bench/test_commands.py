@@ -1,6 +1,7 @@
 from pathlib import Path
 
-from contracts.media import LADDER, Encoding, FrameRate, Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
+from contracts.media import FrameRate
+from contracts.plan import LADDER, Encoding, Grid, PlannedAudio, PlannedRendition, Span, TranscodePlan
 from media.tools import Ffmpeg
 from tests.bench.commands import by_hand, one_by_one, shown
 

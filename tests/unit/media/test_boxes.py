@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import OutputIncomplete
-from contracts.media import FrameRate, Grid
+from contracts.media import FrameRate
+from contracts.plan import Grid
 from media import codecs
 from media.boxes import InitFacts, canonical_init, read_init, read_segment
 from media.verify import check_audio_segment, check_video_segment

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SourceUnsupported
-from contracts.media import AudioFacts, FrameRate, Grid, PlannedRendition, ToneMap, TranscodePlan
+from contracts.media import AudioFacts, FrameRate
+from contracts.plan import Grid, PlannedRendition, ToneMap, TranscodePlan
 from contracts.states import Codec
 from contracts.steps import EncodeAudio
 from media import commands

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from contracts.ids import JobId, ObjectKey, VideoId
-from contracts.media import Encoding, FrameRate, Grid, PlannedAudio, PlannedRendition, Span, ToneMap, VideoFacts
+from contracts.media import FrameRate, VideoFacts
+from contracts.plan import Encoding, Grid, PlannedAudio, PlannedRendition, Span, ToneMap
 from contracts.steps import EncodeAudio, TranscodeSpan
 from media import commands, seeking, sniff, sound
 from tests.support.media_facts import tool, video

@@ -1,7 +1,7 @@
 """A plan that keeps to an earlier one: what is stored must fit."""
 
 from contracts.ids import JobId, VideoId
-from contracts.media import Encoding, TranscodePlan
+from contracts.plan import Encoding, TranscodePlan
 from contracts.states import Codec
 from contracts.steps import MakePlan
 from media.continuing import continued

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from contracts.media import Encoding, PlannedRendition, Span, ToneMap, VideoFacts
+from contracts.media import VideoFacts
+from contracts.plan import Encoding, PlannedRendition, Span, ToneMap
 from contracts.states import Codec
 from contracts.steps import TranscodeSpan
 from media import commands, device_encoders

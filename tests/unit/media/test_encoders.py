@@ -2,7 +2,8 @@
 
 import pytest
 
-from contracts.media import Encoding, FrameRate, Grid, PlannedRendition
+from contracts.media import FrameRate
+from contracts.plan import Encoding, Grid, PlannedRendition
 from contracts.states import Codec
 from media import encoders
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.media import AudioTimeline, FrameRate, Grid, PlannedAudio, PlannedRendition
+from contracts.media import FrameRate
+from contracts.plan import Grid, PlannedAudio, PlannedRendition
+from contracts.renditions import AudioTimeline
 from contracts.states import Codec
 from media.growing import GrowingRung, GrowingTrack, RungPlaylist, TrackPlaylist, growing_master
 from media.playlists import attributes

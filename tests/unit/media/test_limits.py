@@ -5,7 +5,7 @@ import math
 import pytest
 
 from contracts.errors import SourceTooFast, SourceTooLarge, SourceTooLong, SourceTooManyStreams
-from contracts.media import PlannedRendition
+from contracts.plan import PlannedRendition
 from contracts.states import Codec
 from media.limits import GIB, Limits
 from tests.support.media_facts import video

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.end_steps import VerifiedRenditions
-from contracts.media import AudioRendition, FrameRate, SubtitleRendition, VideoRendition
+from contracts.media import FrameRate
+from contracts.renditions import AudioRendition, SubtitleRendition, VideoRendition
 from contracts.states import Codec
 from media import manifests
 from media.bandwidth import measure

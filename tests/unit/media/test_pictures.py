@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.media import Encoding
+from contracts.plan import Encoding
 from contracts.steps import MakeThumbnail
 from media.picture_commands import candidate
 from media.pictures import Gray, Look, best, look_at

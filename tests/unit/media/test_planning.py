@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import SourceUnsupported
-from contracts.media import LADDER, Capacity, FrameRate, ToneMap
+from contracts.media import FrameRate
+from contracts.plan import LADDER, Capacity, ToneMap
 from media.planning import PlanOptions, choose_rungs, make_grid, make_plan
 from tests.support.media_facts import source, tool, toolbox, track, video
 

@@ -4,7 +4,8 @@ import pytest
 
 from activities.planning import PlanSteps
 from contracts.ids import JobId
-from contracts.media import Capacity, FrameRate, Grid, IdleGpu, PlannedRendition, Span, TranscodePlan
+from contracts.media import FrameRate
+from contracts.plan import Capacity, Grid, IdleGpu, PlannedRendition, Span, TranscodePlan
 from contracts.states import Codec
 from contracts.steps import MakePlan, MissingRendition
 from media.continuing import continued

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.media import Capacity, FrameRate, Grid, PlannedRendition
+from contracts.media import FrameRate
+from contracts.plan import Capacity, Grid, PlannedRendition
 from media.spans import MOST_AT_ONCE, MOST_SPANS, choose_lists, choose_spans, choose_window
 
 RUNGS = tuple(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.media import Encoding
+from contracts.plan import Encoding
 from contracts.steps import MakeStoryboard
 from media.picture_commands import storyboard
 from media.sheets import keyframes_serve

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.media import PlannedSubtitle, SubtitleFacts
+from contracts.media import SubtitleFacts
+from contracts.plan import PlannedSubtitle
 from media import subtitles
 from media.describe import subtitles as described
 from media.subtitle_text import MOST_CHARACTERS, MOST_LINES, TEXT_CODECS, cue_text

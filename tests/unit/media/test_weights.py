@@ -3,7 +3,8 @@
 import pytest
 
 from contracts.ids import JobId, ObjectKey, VideoId
-from contracts.media import LADDER, Capacity, PlannedAudio, PlannedRendition, SourceFacts
+from contracts.media import SourceFacts
+from contracts.plan import LADDER, Capacity, PlannedAudio, PlannedRendition
 from contracts.remux_steps import Remux
 from contracts.states import Codec
 from contracts.steps import EncodeAudio, MakeThumbnail, Probe, TranscodeSpan
