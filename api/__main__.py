@@ -15,6 +15,7 @@ from api.app import create_app
 from api.gateway import Gateway
 from api.live import Live
 from contracts.errors import StorageUnavailable
+from mirror.reads import is_new
 from mirror.sealing import shared_sealing_key
 from mirror.sessions import Database, SchemaNotReady
 from runtime.exiting import exit_now
@@ -88,7 +89,7 @@ async def serve(settings: Settings) -> None:
     try:
         await database.wait_for_schema(SCHEMA_S)
         temporal = await connect(joined, lazy=True)
-        store = open_store(joined.storage_url, settings, patience_s=STORAGE_S)
+        store = open_store(joined.storage_url, settings, new=await is_new(database), patience_s=STORAGE_S)
         app = create_app(
             settings,
             database,
@@ -98,6 +99,7 @@ async def serve(settings: Settings) -> None:
             # Made up here it would be good for this process only: a restart would cost every remote step an attempt.
             sealing_key=joined.sealing_key or await shared_sealing_key(database),
         )
+        settle()
         listener = listen(settings.host, settings.port)
         server = Server(
             uvicorn.Config(
@@ -135,7 +137,6 @@ def main() -> None:
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     configure_logs(settings, "api")
-    settle()
     code = 0
     # Before the server listens there is nothing to finish: Ctrl-C or SIGTERM simply ends it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -24,24 +24,32 @@ from storage.store import ObjectFacts
 
 SCRATCH = "scratch"
 PARTIAL = "partial"
+KEPT = ("uploads", "videos")  # what nobody can make again
 READ_BYTES = 1 << 20
 
 
 class LocalStore:
-    def __init__(self, root: Path, *, mounted: bool = True) -> None:
-        """Open a folder, making it if need be. Not `mounted`: it lies on this machine's own disk, and is made again."""
+    def __init__(self, root: Path, *, mounted: bool = True, new: bool = True) -> None:
+        """Open a folder. Not `mounted`: it lies on this machine's own disk, and is made again whenever it is gone.
+
+        A `new` one is made; for one that is not, and is not there either, everything waits (see _insist).
+        """
         self.root, self._mounted = root.resolve(), mounted
-        (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
+        if new:
+            (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch(self.root / SCRATCH)
 
     def path(self, key: str) -> Path:
         return self.root.joinpath(*checked(key).split("/"))
 
     def _insist(self) -> None:
-        """Tell a storage that is away from one that lacks something: of a disk that is not mounted nothing is there."""
+        """Tell a storage that is away from one that lacks something: of a disk that is not mounted nothing is there.
+
+        One that has sources or streams is there; its scratch, which no backup keeps, is made again.
+        """
         if not (self.root / SCRATCH).is_dir():
-            if self._mounted:
-                raise StorageUnavailable("The folder of the storage is not there.")
+            if self._mounted and not any((self.root / name).is_dir() for name in KEPT):
+                raise StorageUnavailable("The folder of the storage is not there, or empty: its disk is not mounted.")
             (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
 
     def _make(self, folder: Path) -> None:

@@ -30,11 +30,14 @@ class StorageSettings(Protocol):
     def s3_link_seconds(self) -> float: ...
 
 
-def open_store(url: str, settings: StorageSettings, *, patience_s: float = PATIENCE_S) -> Store:
-    """Open what the URL names: `file:///…` or `s3://bucket/prefix`."""
+def open_store(url: str, settings: StorageSettings, *, new: bool, patience_s: float = PATIENCE_S) -> Store:
+    """Open what the URL names: `file:///…` or `s3://bucket/prefix`.
+
+    Only a `new` folder is made: where there are videos already, one that is not there is a disk that is not mounted.
+    """
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return LocalStore(Path(unquote(parts.path)))
+        return LocalStore(Path(unquote(parts.path)), new=new)
     if parts.scheme == "s3" and parts.netloc:
         # Not before it is needed: obstore brings threads of its own, and most services do without.
         from storage.s3 import S3Store

@@ -106,7 +106,7 @@ async def _temporal(joined: Joined) -> Finding:
 
 async def _storage(subject: tuple[Joined, Settings]) -> Finding:
     joined, settings = subject
-    store = open_store(joined.storage_url, settings, patience_s=PATIENCE_S)
+    store = open_store(joined.storage_url, settings, new=False, patience_s=PATIENCE_S)  # who looks makes nothing
     await store.check()
     return {"url": joined.storage_url, "free_bytes_for_work": await store.free_bytes()}
 

@@ -16,6 +16,7 @@ from contracts.states import WorkerType
 from media.tools import find_tools
 from mirror import writes
 from mirror.claims import WorkerIdentity, WorkerRegistration
+from mirror.reads import is_new
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from runtime.joining import Joined, resolve
@@ -70,7 +71,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         return
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
-    store = open_store(joined.storage_url, settings)
+    store = open_store(joined.storage_url, settings, new=await is_new(database))
     room = Room(
         memory_for_steps(settings, machine),
         store.free_bytes,

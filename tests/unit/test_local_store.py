@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import NoReturn
 
@@ -71,6 +72,27 @@ async def test_of_a_disk_that_is_not_mounted_nothing_is_missing_and_nothing_is_p
     elsewhere.rename(store.root)
     await store.check()
     assert await store.stat("uploads/1.mp4") is not None
+
+
+async def test_who_starts_before_the_disk_is_mounted_makes_nothing_and_goes_on_when_it_is(tmp_path: Path) -> None:
+    """Else an upload would lie below the mount, where nobody finds it again."""
+    disk = LocalStore(tmp_path / "disk")
+    await disk.put_bytes("uploads/1.mp4", b"film")
+    folder = tmp_path / "storage"
+    for there in (False, True):  # a folder below the mount, or not even that
+        if there:
+            folder.mkdir()
+        store = LocalStore(folder, new=False)
+        with pytest.raises(StorageUnavailable, match="not mounted"):
+            await store.check()
+        with pytest.raises(StorageUnavailable):
+            await store.put_bytes("uploads/2.mp4", b"film")
+        assert not any(folder.glob("*"))
+    folder.rmdir()
+    shutil.rmtree(disk.root / "scratch")  # as a backup would have it
+    disk.root.rename(folder)
+    await store.check()
+    assert await store.read_bytes("uploads/1.mp4") == b"film"
 
 
 async def test_a_folder_that_cannot_be_read_is_not_an_empty_one(

@@ -61,6 +61,28 @@ def peak_mb(pid: int) -> float:
     return int(peak.split()[1]) / 1024
 
 
+async def test_an_api_that_starts_before_its_disk_is_mounted_waits_for_it(database_url: str, tmp_path: Path) -> None:
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    film = b"\x00\x00\x00\x18ftypisom" + bytes(1000)
+
+    async def upload(url: str) -> httpx.Response:
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            return await http.put("/api/videos", params={"filename": "film.mp4"}, content=film)
+
+    with process(database_url, home) as (_, url):
+        assert (await upload(url)).status_code == 201
+    (home / "storage").rename(disk)
+    (home / "storage").mkdir()  # what lies below the mount
+    with process(database_url, home) as (_, url):
+        refused = await upload(url)
+        assert (refused.status_code, refused.json()["error"]) == (503, "STORAGE_UNAVAILABLE")
+        assert list((home / "storage").iterdir()) == []
+        (home / "storage").rmdir()
+        disk.rename(home / "storage")
+        assert (await upload(url)).status_code == 201
+    assert len(list((home / "storage" / "uploads").iterdir())) == 2
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_memory_stays_flat_while_200_mb_arrive(database_url: str, tmp_path: Path) -> None:
     block = os.urandom(MB)
