@@ -29,6 +29,10 @@ from api import (
 
 ROUTES = APIRouter()
 for _part in (
+    # First what is asked all the time: FastAPI tries one after the other.
+    playback.router,
+    worker_steps.router,
+    worker_files.router,
     pages.router,
     watching.router,
     assets.router,
@@ -44,12 +48,9 @@ for _part in (
     workers.router,
     queues.router,
     worker_api.router,
-    worker_steps.router,
-    worker_files.router,
     webhooks.router,
     health.router,
     metrics.router,
-    playback.router,
     commands.videos,
     commands.jobs,
 ):

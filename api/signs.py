@@ -1,6 +1,7 @@
 """Signs of life, noted together once in a while: two hundred waiting machines are not two hundred transactions.
 
 Whoever has a question for work open lives: the API says so for it, at every heartbeat, and hears for it how it stands.
+What only repeats that, its next question or its word that it is still there, is written with the next heartbeat.
 """
 
 import asyncio
@@ -40,13 +41,16 @@ class SignsOfLife:
         self._database, self._heartbeat_s = database, heartbeat_s
         self._noted = Signs()
         self._open: defaultdict[str, set[Question]] = defaultdict(set)
+        self._counted: set[str] = set()  # who waited at the last heartbeat, or has asked since: that is noted
         self._news = asyncio.Event()
 
     @contextmanager
     def asking(self, worker_id: str) -> Iterator[Question]:
         """Note that a worker asks for work, and for as long as it waits that it lives."""
         question = Question()
-        self._note(Signs(asks={worker_id}))
+        if worker_id not in self._counted:
+            self._counted.add(worker_id)
+            self._note(Signs(asks={worker_id}))
         self._open[worker_id].add(question)
         try:
             yield question
@@ -57,19 +61,21 @@ class SignsOfLife:
 
     def beats(self, worker_id: str) -> None:
         """Note that a worker says what it said before: that it lives."""
-        self._note(Signs(beats=Counter([worker_id])))
+        self._note(Signs(beats=Counter([worker_id])), soon=worker_id not in self._counted)
 
-    def uses(self, key_id: int) -> None:
-        """Note that a key was shown."""
-        self._note(Signs(keys={key_id}))
+    def uses(self, worker_id: str, key_id: int) -> None:
+        """Note that a worker showed this key."""
+        self._note(Signs(keys={key_id}), soon=worker_id not in self._counted)
 
-    def _note(self, more: Signs) -> None:
+    def _note(self, more: Signs, *, soon: bool = True) -> None:
         if len(self._noted) < MOST:
             self._noted.add(more)
-            self._news.set()
+            if soon:
+                self._news.set()
 
     def left(self, worker_id: str) -> None:
         """End the questions of a worker that says that it leaves: a proxy may keep them open."""
+        self._counted.discard(worker_id)
         for question in self._open.get(worker_id, ()):
             question.left.set()
 
@@ -87,7 +93,7 @@ class SignsOfLife:
                     await self._news.wait()
             if loop.time() >= beat_at:
                 beat_at = loop.time() + self._heartbeat_s
-                waiting = self._waiting()
+                self._counted = waiting = self._waiting()
                 self._note(Signs(asks=waiting, beats=Counter(waiting)))
             noted, self._noted = self._noted, Signs()
             self._news.clear()
@@ -106,6 +112,7 @@ class SignsOfLife:
             return
         if taken.late:
             self._note(taken.late)
+        self._counted -= taken.unwelcome
         for worker_id in taken.unwelcome & self._open.keys():
             for question in self._open[worker_id]:
                 question.shut_out()

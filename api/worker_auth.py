@@ -82,7 +82,7 @@ async def _known(request: Request) -> Caller:
         return replace(caller, refusal=ApiError(401, "WORKER_KEY_EXPIRED", sentence))
     known.let_in(key_hash, replace(caller, stands=None))
     if key.used_long_ago:
-        signs_of(request).uses(key.key_id)
+        signs_of(request).uses(key.worker_id, key.key_id)
     return caller
 
 

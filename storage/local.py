@@ -34,7 +34,7 @@ class LocalStore:
 
         A `new` one is made; for one that is not, and is not there either, everything waits (see _insist).
         """
-        self.root, self._mounted = root.resolve(), mounted
+        self.root, self._mounted, self._new = root.resolve(), mounted, new
         if new:
             (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch(self.root / SCRATCH)
@@ -45,12 +45,15 @@ class LocalStore:
     def _insist(self) -> None:
         """Tell a storage that is away from one that lacks something: of a disk that is not mounted nothing is there.
 
-        One that has sources or streams is there; its scratch, which no backup keeps, is made again.
+        One that has sources or streams is there; its scratch, which no backup keeps, is made again. A scratch alone is
+        one only while it is new: who started before the disk was there may have left it below the mount.
         """
-        if not (self.root / SCRATCH).is_dir():
-            if self._mounted and not any((self.root / name).is_dir() for name in KEPT):
-                raise StorageUnavailable("The folder of the storage is not there, or empty: its disk is not mounted.")
-            (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
+        scratch = self.root / SCRATCH
+        if any((self.root / name).is_dir() for name in KEPT):
+            self._new = False
+        elif self._mounted and not (self._new and scratch.is_dir()):
+            raise StorageUnavailable("The storage has neither uploads/ nor videos/: is its disk mounted?")
+        scratch.mkdir(parents=True, exist_ok=True)
 
     def _make(self, folder: Path) -> None:
         """Make a folder; never where the disk ought to be mounted, for what lies there is gone when it is."""
@@ -176,10 +179,25 @@ class LocalStore:
 
     async def delete(self, key: str) -> None:
         path = self.path(key)
-        await in_thread(path.unlink, missing_ok=True)
+
+        def remove() -> None:
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                self._insist()  # of a disk that is away nothing is gone
+
+        await in_thread(remove)
 
     async def delete_prefix(self, prefix: str) -> None:
-        await in_thread(shutil.rmtree, self.path(prefix.rstrip("/")), ignore_errors=True)
+        folder = self.path(prefix.rstrip("/"))
+
+        def remove() -> None:
+            if folder.is_dir():
+                shutil.rmtree(folder, onerror=lambda call, path, raised: _unless_gone(raised[1]))
+            else:
+                self._insist()
+
+        await in_thread(remove)
 
     @asynccontextmanager
     async def local_file(self, key: str) -> AsyncIterator[Path]:
@@ -236,8 +254,8 @@ class LocalStore:
             await in_thread((here / "probe").write_bytes, b"ok")
 
 
-def _unless_gone(error: OSError) -> None:
-    """Let a walk go past what was deleted meanwhile; what cannot be read is not nothing."""
+def _unless_gone(error: BaseException) -> None:
+    """Let a walk go past what was deleted meanwhile; what cannot be read or removed is not nothing."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error
 

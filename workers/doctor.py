@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from contracts.errors import VlogError
 from contracts.queues import Pool
 from media.tools import find_tools
+from mirror.reads import is_new
 from mirror.sessions import Database
 from runtime.exiting import exit_now
 from runtime.joining import Joined, NotRunning, resolve
@@ -29,6 +30,7 @@ from workers.slots import all_slots, memory_for_steps
 Finding = dict[str, Any]
 NEIGHBOURS = ("postgres", "temporal", "storage")
 LOW_DISK_BYTES = 5 << 30
+STORAGE_MEND = "mount it, or start it; a folder of which you know that it is new gets an empty uploads/"
 PATIENCE_S = 5
 GPU_PATIENCE_S = 60  # a sleeping card, several devices, several builds
 
@@ -106,9 +108,24 @@ async def _temporal(joined: Joined) -> Finding:
 
 async def _storage(subject: tuple[Joined, Settings]) -> Finding:
     joined, settings = subject
-    store = open_store(joined.storage_url, settings, new=False, patience_s=PATIENCE_S)  # who looks makes nothing
-    await store.check()
+    store = open_store(joined.storage_url, settings, new=await _is_new(joined), patience_s=PATIENCE_S)
+    try:
+        await store.check()
+    except VlogError as error:
+        return {"ok": False, "url": joined.storage_url, "problem": error.sentence, "mend": STORAGE_MEND}
     return {"url": joined.storage_url, "free_bytes_for_work": await store.free_bytes()}
+
+
+async def _is_new(joined: Joined) -> bool:
+    """Tell whether an empty storage is as it should be; while Postgres is away nobody can."""
+    database = Database(joined.database_url, pool_size=1)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await is_new(database)
+    except Exception:  # which is said of Postgres, not of the storage
+        return False
+    finally:
+        await database.close()
 
 
 async def _disk(settings: Settings) -> Finding:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio.client import Client
 
@@ -24,6 +24,7 @@ from runtime.schedules import keep_scheduled
 from runtime.settings import Settings
 from runtime.temporal import connect, ensure_search_attributes, whereabouts
 from storage.opening import open_store
+from storage.store import Store
 from workers.build import Parts, build_worker
 from workers.describing import about
 from workers.gate import Gate
@@ -40,6 +41,8 @@ from workers.slots import all_slots, memory_for_steps
 from workers.stopping import stop_on_signals
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 POOL_CONNECTIONS = 2
 TEMPORAL_WAIT_S = 3.0
@@ -64,14 +67,14 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         slots={pool.queue: room for pool, room in slots.items() if pool in ENCODERS},
     )
     database = Database(joined.database_url, pool_size=POOL_CONNECTIONS)
-    client = await _unless(stopping, _neighbours(database, joined, identity.worker_name))
-    if client is None:
+    neighbours = await _unless(stopping, _neighbours(database, joined, settings, identity.worker_name))
+    if neighbours is None:
         log.info("stopped before there was anybody to work for")
         await database.close()
         return
+    client, store = neighbours
     claim_minutes = settings.worker_claim_duration_minutes
     recorder = StepRecorder(database, identity, claim_s=claim_minutes * 60 if claim_minutes else None)
-    store = open_store(joined.storage_url, settings, new=await is_new(database))
     room = Room(
         memory_for_steps(settings, machine),
         store.free_bytes,
@@ -122,7 +125,7 @@ async def serve(settings: Settings, pools: Sequence[Pool]) -> None:
         await database.close()
 
 
-async def _unless(stopping: asyncio.Event, waiting: Coroutine[Any, Any, Client]) -> Client | None:
+async def _unless(stopping: asyncio.Event, waiting: Coroutine[Any, Any, T]) -> T | None:
     """Wait, unless a signal comes first: what would wait for ever could only be killed."""
     work, stop = asyncio.create_task(waiting), asyncio.create_task(stopping.wait())
     await asyncio.wait([work, stop], return_when=asyncio.FIRST_COMPLETED)
@@ -134,11 +137,12 @@ async def _unless(stopping: asyncio.Event, waiting: Coroutine[Any, Any, Client])
     return None
 
 
-async def _neighbours(database: Database, joined: Joined, name: str) -> Client:
-    await database.wait_for_schema(timeout_s=120)
+async def _neighbours(database: Database, joined: Joined, settings: Settings, name: str) -> tuple[Client, Store]:
     client = await _connected(joined, name)
     await ensure_search_attributes(client)
-    return client
+    await database.wait_for_schema(timeout_s=120)
+    # Last: whoever waited long for the others may find that the first video has come meanwhile.
+    return client, open_store(joined.storage_url, settings, new=await is_new(database))
 
 
 async def _connected(joined: Joined, name: str) -> Client:

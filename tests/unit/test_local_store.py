@@ -64,6 +64,8 @@ async def test_of_a_disk_that_is_not_mounted_nothing_is_missing_and_nothing_is_p
         lambda: store.list("uploads/"),
         lambda: store.folders("uploads"),
         lambda: store.put_bytes("videos/x/master.m3u8", b""),
+        lambda: store.delete("uploads/1.mp4"),
+        lambda: store.delete_prefix("videos/x/"),
     ):
         with pytest.raises(StorageUnavailable):
             await ask()
@@ -79,20 +81,54 @@ async def test_who_starts_before_the_disk_is_mounted_makes_nothing_and_goes_on_w
     disk = LocalStore(tmp_path / "disk")
     await disk.put_bytes("uploads/1.mp4", b"film")
     folder = tmp_path / "storage"
-    for there in (False, True):  # a folder below the mount, or not even that
-        if there:
-            folder.mkdir()
+    for left in (None, [], ["scratch"]):  # below the mount: nothing, a folder, what a start before the first video made
+        if left is not None:
+            folder.mkdir(exist_ok=True)
+            for name in left:
+                (folder / name).mkdir()
         store = LocalStore(folder, new=False)
-        with pytest.raises(StorageUnavailable, match="not mounted"):
+        with pytest.raises(StorageUnavailable, match="mounted"):
             await store.check()
         with pytest.raises(StorageUnavailable):
             await store.put_bytes("uploads/2.mp4", b"film")
-        assert not any(folder.glob("*"))
-    folder.rmdir()
+        assert [found.name for found in folder.glob("**/*")] == (left or [])
+    shutil.rmtree(folder)
     shutil.rmtree(disk.root / "scratch")  # as a backup would have it
     disk.root.rename(folder)
     await store.check()
     assert await store.read_bytes("uploads/1.mp4") == b"film"
+
+
+async def test_a_storage_that_was_new_is_so_until_it_has_its_first_source(tmp_path: Path) -> None:
+    """Then its disk goes away, and below the mount lies what an earlier start has left."""
+    store = LocalStore(tmp_path / "storage")
+    await store.check()
+    await store.put_bytes("uploads/1.mp4", b"film")
+    await store.free_bytes()  # asked before every upload
+    store.root.rename(tmp_path / "elsewhere")
+    (store.root / "scratch").mkdir(parents=True)
+    with pytest.raises(StorageUnavailable, match="mounted"):
+        await store.check()
+
+
+async def test_what_could_not_be_removed_is_not_called_removed(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put_bytes("videos/x/r1/360p/seg_00000.m4s", b"x")
+    unlink = os.unlink
+
+    def broken(path: str, *, dir_fd: int | None = None) -> None:
+        if path.endswith(".m4s"):
+            raise OSError(errno.EIO, "Input/output error", path)
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", broken)
+    with pytest.raises(StorageUnavailable, match="Input/output error"):
+        await store.delete_prefix("videos/x/")
+    monkeypatch.undo()
+    await store.delete_prefix("videos/x/")
+    await store.delete_prefix("videos/x/")
+    assert await store.list("videos/") == []
 
 
 async def test_a_folder_that_cannot_be_read_is_not_an_empty_one(

@@ -144,6 +144,39 @@ async def test_who_waits_for_work_lives_without_a_word_and_hears_when_it_is_shut
     assert refused(await asyncio.wait_for(asking, 20)) == (403, "WORKER_DISABLED")
 
 
+async def test_the_next_question_of_who_is_counted_on_waits_for_the_next_heartbeat(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred that ask anew every minute would be a transaction a second."""
+    machine, written = await idle(api, "one"), list[Signs]()
+    take = writes_signs.take
+
+    async def counted(session: Any, signs: Signs, waiting: Set[str]) -> Taken:
+        written.append(signs)
+        return await take(session, signs, waiting)
+
+    monkeypatch.setattr(writes_signs, "take", counted)
+    for _ in range(3):
+        assert (await post(api, machine, "claim", pool="cpu", wait_s=3)).status_code == 204
+        await machine.beat("idle")
+    assert [signs.asks for signs in written] == [{machine.worker_id}]
+
+
+async def test_who_has_left_is_counted_on_as_soon_as_it_asks_again(api: Api) -> None:
+    """Heartbeats are half a minute apart here."""
+    machine = await idle(api, "back soon")
+
+    async def is_back() -> bool:
+        return await machine.status() == "idle"
+
+    for _ in range(2):
+        await machine.beat("offline")
+        assert await machine.status() == "offline"
+        asking = asyncio.create_task(post(api, machine, "claim", pool="cpu", wait_s=20))
+        await eventually(is_back, within=5)
+    asking.cancel()
+
+
 async def test_a_remote_worker_beats_only_while_it_does_not_ask(
     brisk: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

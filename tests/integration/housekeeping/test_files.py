@@ -3,61 +3,21 @@
 import asyncio
 import os
 import time
-from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from activities.chores.outputs import OutputsChore
-from activities.chores.purging import PurgingChore
 from activities.chores.scratch import ScratchChore
 from activities.chores.uploads import UploadsChore
 from contracts.housekeeping import KeepHouse
-from mirror.chores_files import begin_purge
 from mirror.sessions import Database
-from mirror.slugs import slug_of
 from mirror.tables import Job
-from mirror.writes import CreatedVideo, next_video_id
+from mirror.writes import next_video_id
 from storage.local import LocalStore
-from tests.integration.mirror.story import row, rows_of, upload
+from tests.integration.housekeeping.files import DAY, HOUR, change, completed, names, put
+from tests.integration.mirror.story import rows_of, upload
 
 HOUSE = KeepHouse()
-HOUR, DAY = 3600.0, 86400.0
-
-
-async def change(database: Database, sql: str, **given: Any) -> None:
-    async with database.write() as s:
-        await s.execute(text(sql), given)
-
-
-async def put(store: LocalStore, *keys: str) -> None:
-    for key in keys:
-        await store.put_bytes(key, b"bytes")
-
-
-def names(store: LocalStore) -> list[str]:
-    return sorted(path.relative_to(store.root).as_posix() for path in store.root.rglob("*") if path.is_file())
-
-
-async def completed(database: Database, video: CreatedVideo, *, ago_s: float, output: str = "r1") -> None:
-    """End a video's job as ready, some time ago, with one rendition in an output."""
-    await change(
-        database,
-        """
-        WITH done AS (
-            UPDATE transcoding_jobs SET completed_at = now() - make_interval(secs => :ago), output = :output
-            WHERE video_id = :video RETURNING id
-        )
-        INSERT INTO video_qualities (video_id, job_id, quality, width, height, bitrate, prefix, codecs, frame_rate_num,
-            frame_rate_den, timescale, frame_duration, segment_frames, frames, size_bytes, peak_bandwidth,
-            average_bandwidth)
-        SELECT :video, id, '360p', 640, 360, 600, :prefix, 'avc1', 25, 1, 25, 1, 150, 600, 1, 1, 1 FROM done
-        """,
-        ago=ago_s,
-        output=output,
-        video=video.video_id,
-        prefix=f"videos/{video.slug}/{output}/360p/",
-    )
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------
@@ -184,70 +144,6 @@ async def test_a_retry_that_begins_right_now_waits_for_the_removal(
     go_on.set()
     await beginning
     assert await chore == 1
-
-
-# --- videos deleted long ago ------------------------------------------------------------------------------------
-
-
-async def purged(database: Database, store: LocalStore) -> int:
-    return (await PurgingChore(database, store, retention_s=30 * DAY).purge_videos(HOUSE)).count
-
-
-async def deleted(database: Database, store: LocalStore, *, days: float, title: str = "film") -> CreatedVideo:
-    video = await upload(database, title, idempotency_key=title)
-    await put(store, video.request.source_key, f"videos/{video.slug}/r1/360p/seg_00000.m4s")
-    await completed(database, video, ago_s=100 * DAY)
-    await change(
-        database,
-        "UPDATE videos SET deleted_at = now() - make_interval(secs => :age) WHERE id = :id",
-        age=days * DAY,
-        id=video.video_id,
-    )
-    return video
-
-
-async def test_a_video_deleted_long_ago_leaves_nothing_but_its_slug(database: Database, store: LocalStore) -> None:
-    await deleted(database, store, days=31)
-    recent = await deleted(database, store, days=29, title="recent")
-    assert await purged(database, store) == 1
-    assert names(store) == sorted([recent.request.source_key, "videos/recent/r1/360p/seg_00000.m4s"])
-    left = await row(database, "SELECT title, source_key, purged_at, idempotency_key FROM videos WHERE slug = 'film'")
-    assert left["purged_at"] is not None
-    assert (left["title"], left["source_key"], left["idempotency_key"]) == ("", "", None)
-    assert len(await rows_of(database, "SELECT id FROM transcoding_jobs")) == 1
-    assert await purged(database, store) == 0
-    again = await upload(database, "film")
-    assert again.slug == f"{slug_of('film')}-2"
-
-
-async def test_a_purge_that_was_cut_short_goes_on(database: Database, store: LocalStore) -> None:
-    video = await deleted(database, store, days=31)
-    async with database.write() as s:
-        assert await begin_purge(s, video.video_id, retention_s=30 * DAY)
-    assert await purged(database, store) == 1
-    assert names(store) == []
-
-
-async def test_a_restore_that_came_first_keeps_the_video(database: Database, store: LocalStore) -> None:
-    video = await deleted(database, store, days=31)
-    async with database.write() as restoring:
-        await restoring.execute(text("UPDATE videos SET deleted_at = NULL"))
-
-        async def purge() -> object:
-            async with database.write() as s:
-                return await begin_purge(s, video.video_id, retention_s=30 * DAY)
-
-        purging = asyncio.create_task(purge())
-        await asyncio.sleep(0.3)
-        assert not purging.done()
-    assert await purging is None
-    assert len(names(store)) == 2
-
-
-async def test_a_video_whose_job_is_still_being_cancelled_is_not_purged(database: Database, store: LocalStore) -> None:
-    await deleted(database, store, days=31)
-    await change(database, "UPDATE transcoding_jobs SET completed_at = NULL")
-    assert await purged(database, store) == 0
 
 
 # --- uploads and scratch ----------------------------------------------------------------------------------------

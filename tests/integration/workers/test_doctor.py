@@ -1,0 +1,32 @@
+"""What `vlog doctor` says of a storage: new, in use, or away."""
+
+from pathlib import Path
+
+from mirror.sessions import Database
+from runtime.joining import Joined
+from runtime.settings import Settings
+from tests.integration.mirror.story import upload
+from workers.doctor import Finding, _storage, _try
+
+
+async def finding(database_url: str, storage: Path, home: Path) -> Finding:
+    joined = Joined(database_url, "", "", storage.as_uri())
+    return await _try(_storage, (joined, Settings(home=home)))
+
+
+async def test_an_empty_storage_is_fine_until_there_are_videos(
+    database: Database, database_url: str, tmp_path: Path
+) -> None:
+    storage = tmp_path / "storage"
+    assert (await finding(database_url, storage, tmp_path))["ok"]
+    await upload(database)
+    away = await finding(database_url, storage, tmp_path)
+    assert not away["ok"] and "mounted" in away["problem"] and "uploads/" in away["mend"]
+    (storage / "uploads").mkdir()
+    assert (await finding(database_url, storage, tmp_path))["ok"]
+
+
+async def test_who_cannot_ask_whether_there_are_videos_makes_no_storage(tmp_path: Path) -> None:
+    nobody = "postgresql+asyncpg://vlog:vlog@127.0.0.1:1/vlog"
+    assert not (await finding(nobody, tmp_path / "storage", tmp_path))["ok"]
+    assert not (tmp_path / "storage").exists()
