@@ -34,7 +34,7 @@ from api.errors import ApiError
 from api.step_failures import as_error, as_failure, drained
 from api.unheard import Unheard
 from contracts.errors import WorkerFull
-from contracts.gateway import REMOTE_STEPS
+from contracts.gateway import LEAST_WAIT_S, REMOTE_STEPS
 from contracts.message import Message
 from contracts.queues import TaskQueue
 from contracts.steps import StepFailure, StepProgress, StepRequest
@@ -49,8 +49,8 @@ ENDING_S = 1.5  # less than the server gives its open requests when it stops
 ALIVE_S = 5.0  # a claim that was alive so long ago is taken to be
 MOST_ALIVE = 10_000
 GIVE_BACK_TRIES = 5
-# Waits end at whole seconds, those of everybody: to wake up once for ten empty answers costs half of ten times for one.
-TOGETHER_S = 1.0  # no more than Temporal answers early, so that nobody waits for longer than it asked
+# Waits end at whole seconds, those of everybody: waking up once for ten empty answers costs half of ten times for one.
+TOGETHER_S = 1.0
 # While the code is rolled out; nothing failed, so it costs no attempt, and who took it would take it again at once.
 NOT_UNDERSTOOD = "The step is of another version than this API: another API or a local worker takes it."
 NOT_UNDERSTOOD_S = 15.0
@@ -140,7 +140,8 @@ class Gateway:
     async def _take(self, queue: TaskQueue, worker: str, wait_s: float, left: asyncio.Event) -> Taken | None:
         # Its own for every poll: after it was shut down a key gets no answers but empty ones, at once.
         instance = f"{worker}/{uuid.uuid4().hex}"
-        wait_s += -(time.monotonic() + wait_s) % TOGETHER_S
+        if wait_s >= LEAST_WAIT_S + TOGETHER_S:
+            wait_s -= (time.monotonic() + wait_s) % TOGETHER_S
         polling = self._keep(self._poll(queue, worker, instance, wait_s))
         gone = [asyncio.create_task(event.wait()) for event in (left, self._stopping)]
         try:

@@ -6,7 +6,7 @@ crash at any point leaves at most bytes that no row names, never a video without
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -14,7 +14,7 @@ from api.announcing import pass_over_stored
 from api.errors import ApiError, database_away, is_database_away
 from api.fields import Details, clean_filename, extension_of, title_from
 from api.parts import Parts
-from contracts.errors import SourceEmpty
+from contracts.errors import SourceEmpty, VlogError
 from contracts.ids import JobId, ObjectKey, VideoId
 from contracts.layout import source_key, video_prefix
 from contracts.states import VideoStatus
@@ -136,7 +136,8 @@ class Intake:
             except Exception as error:
                 if not is_database_away(error):
                     if not isinstance(error, VideoExists):  # whose bytes these are
-                        await self._parts.store.delete(new.source_key)
+                        with suppress(VlogError):  # then housekeeping finds them
+                            await self._parts.store.delete(new.source_key)
                     raise
                 log.warning("database_unavailable_at_intake", video_id=new.video_id, error=type(error).__name__)
         # The bytes stay: a commit whose answer was lost may have named them.

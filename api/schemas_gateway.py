@@ -28,7 +28,7 @@ class ClaimAsked(Answer):
     model_config = _asked(pool="cpu", wait_s=20)
     pool: Literal["cpu", "gpu", "probe"] = Field(default="cpu", description="Whose queue to wait in")
     wait_s: float = Field(
-        default=20.0, ge=LEAST_WAIT_S, le=MOST_WAIT_S, description="How long; a second less before the 204"
+        default=20.0, ge=LEAST_WAIT_S, le=MOST_WAIT_S, description="How long; a second or two less before the 204"
     )
 
 

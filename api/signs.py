@@ -1,7 +1,7 @@
 """Signs of life, noted together once in a while: two hundred waiting machines are not two hundred transactions.
 
 Whoever has a question for work open lives: the API says so for it, at every heartbeat, and hears for it how it stands.
-What only repeats that, its next question or its word that it is still there, is written with the next heartbeat.
+What only repeats that, its next question or its word that it is still there, is left to the next heartbeat.
 """
 
 import asyncio

@@ -84,12 +84,12 @@ async def needed_outputs(s: WriteSession, video_id: int, *, grace_s: float) -> N
 
 
 async def to_purge(s: AnySession, *, retention_s: float, limit: int) -> list[int]:
-    """List videos that were deleted long ago, and those whose purge was cut short."""
+    """List videos that were deleted long ago, and then those whose purge was cut short: it may be so once more."""
     query = (
         select(Video.id)
         .where(Video.deleted_at < func.now() - seconds(retention_s))
         .where(or_(Video.purged_at.is_(None), Video.source_key != ""))
-        .order_by(Video.deleted_at)
+        .order_by(Video.purged_at.nulls_first(), Video.deleted_at)
         .limit(limit)
     )
     return list((await s.execute(query)).scalars())

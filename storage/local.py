@@ -190,6 +190,7 @@ class LocalStore:
 
     async def delete_prefix(self, prefix: str) -> None:
         folder = self.path(prefix.rstrip("/"))
+        self._new = False  # as in local_file
 
         def remove() -> None:
             if folder.is_dir():
@@ -201,6 +202,7 @@ class LocalStore:
 
     @asynccontextmanager
     async def local_file(self, key: str) -> AsyncIterator[Path]:
+        self._new = False  # who asks for a video's file knows of one, also where the disk is not mounted
         if await self.stat(key) is None:
             raise ObjectMissing("The uploaded file is no longer in storage.")
         yield self.path(key)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from contracts.errors import VlogError
 from contracts.queues import Pool
@@ -108,7 +108,10 @@ async def _temporal(joined: Joined) -> Finding:
 
 async def _storage(subject: tuple[Joined, Settings]) -> Finding:
     joined, settings = subject
-    store = open_store(joined.storage_url, settings, new=await _is_new(joined), patience_s=PATIENCE_S)
+    new = await _is_new(joined)
+    if new and await asyncio.to_thread(_is_untouched, joined.storage_url):
+        return {"url": joined.storage_url, "new": "nothing is in it yet"}  # nor by us, whoever we run as
+    store = open_store(joined.storage_url, settings, new=new, patience_s=PATIENCE_S)
     try:
         await store.check()
     except VlogError as error:
@@ -144,6 +147,12 @@ async def _worker(settings: Settings) -> Finding:
         "memory_for_steps_bytes": memory_for_steps(settings, machine),
         "slots": {pool.value: room for pool, room in all_slots(pools, settings, machine).items()},
     }
+
+
+def _is_untouched(storage_url: str) -> bool:
+    parts = urlsplit(storage_url)
+    folder = Path(unquote(parts.path))
+    return parts.scheme == "file" and not (folder.exists() and any(folder.iterdir()))
 
 
 def _free_bytes(place: Path) -> int:

@@ -2,6 +2,7 @@
 
 from temporalio import activity
 
+from contracts.errors import VlogError
 from contracts.housekeeping import ChoreDone, KeepHouse
 from contracts.layout import video_prefix
 from mirror.chores_files import NeededOutputs, needed_outputs, videos_to_look_at
@@ -29,12 +30,17 @@ class OutputsChore:
         """
         async with self._database.write() as session:
             chosen = await videos_to_look_at(session, grace_s=self._grace_s, limit=AT_ONCE)
-        removed = 0
+        removed, failed = 0, None
         for video_id in chosen:
             async with self._database.write() as session:
                 needed = await needed_outputs(session, video_id, grace_s=self._grace_s)
                 if needed is not None:
-                    removed += await self._remove(needed)
+                    try:
+                        removed += await self._remove(needed)
+                    except VlogError as error:  # of this video: the others do not wait for it
+                        failed = error
+        if failed is not None:
+            raise failed
         return ChoreDone(count=removed)
 
     async def _remove(self, needed: NeededOutputs) -> int:

@@ -111,6 +111,17 @@ async def test_a_storage_that_was_new_is_so_until_it_has_its_first_source(tmp_pa
         await store.check()
 
 
+async def test_who_started_too_early_calls_no_source_missing_that_it_hears_of(tmp_path: Path) -> None:
+    """There was no video yet, so that it took the folder below the mount; then an API elsewhere took the first one."""
+    store = LocalStore(tmp_path / "storage")
+    with pytest.raises(StorageUnavailable, match="mounted"):
+        async with store.local_file("uploads/1.mp4"):
+            pass
+    other = LocalStore(tmp_path / "storage")
+    with pytest.raises(StorageUnavailable, match="mounted"):
+        await other.delete_prefix("videos/x/")
+
+
 async def test_what_could_not_be_removed_is_not_called_removed(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

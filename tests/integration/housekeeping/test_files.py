@@ -9,6 +9,7 @@ import pytest
 from activities.chores.outputs import OutputsChore
 from activities.chores.scratch import ScratchChore
 from activities.chores.uploads import UploadsChore
+from contracts.errors import StorageUnavailable
 from contracts.housekeeping import KeepHouse
 from mirror.sessions import Database
 from mirror.tables import Job
@@ -77,6 +78,26 @@ async def test_what_a_cancel_could_not_remove_goes_after_the_grace(database: Dat
     await change(database, "UPDATE transcoding_jobs SET cancelled_at = now() - interval '2 hours' WHERE output = 'r2'")
     assert await removed(database, store) == 2
     assert names(store) == [published]
+
+
+async def test_folders_that_cannot_be_removed_keep_no_other_video_waiting(
+    database: Database, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for title in ("stuck", "film"):
+        video = await upload(database, title)
+        await completed(database, video, ago_s=2 * DAY, output="r2")
+        await put(store, f"videos/{title}/r1/360p/seg_00000.m4s", f"videos/{title}/r2/360p/seg_00000.m4s")
+    remove = LocalStore.delete_prefix
+
+    async def fails(self: LocalStore, prefix: str) -> None:
+        if prefix.startswith("videos/stuck/"):
+            raise StorageUnavailable("Storage did not answer: Permission denied.")
+        await remove(self, prefix)
+
+    monkeypatch.setattr(LocalStore, "delete_prefix", fails)
+    with pytest.raises(StorageUnavailable):
+        await removed(database, store)
+    assert [name for name in names(store) if "/r1/" in name] == ["videos/stuck/r1/360p/seg_00000.m4s"]
 
 
 async def test_an_output_newer_than_every_job_stays(database: Database, store: LocalStore) -> None:

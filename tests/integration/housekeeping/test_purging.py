@@ -103,6 +103,10 @@ async def test_files_that_cannot_be_removed_keep_no_other_video_waiting(
         await remove(self, prefix)
 
     monkeypatch.setattr(LocalStore, "delete_prefix", fails)
+    monkeypatch.setattr("activities.chores.purging.AT_ONCE", 1)  # also when they are as many as a run looks at
+    with pytest.raises(StorageUnavailable, match="Permission denied"):
+        await purged(database, store)
+    assert await purged(database, store) == 1
     with pytest.raises(StorageUnavailable, match="Permission denied"):
         await purged(database, store)
     assert [name for name in names(store) if name.startswith("videos/")] == ["videos/stuck/r1/360p/seg_00000.m4s"]

@@ -5,6 +5,7 @@ from pathlib import Path
 from mirror.sessions import Database
 from runtime.joining import Joined
 from runtime.settings import Settings
+from storage.local import LocalStore
 from tests.integration.mirror.story import upload
 from workers.doctor import Finding, _storage, _try
 
@@ -19,6 +20,9 @@ async def test_an_empty_storage_is_fine_until_there_are_videos(
 ) -> None:
     storage = tmp_path / "storage"
     assert (await finding(database_url, storage, tmp_path))["ok"]
+    assert not storage.exists(), "whoever looks, perhaps root, makes nothing"
+    LocalStore(storage)
+    assert (await finding(database_url, storage, tmp_path))["free_bytes_for_work"]
     await upload(database)
     away = await finding(database_url, storage, tmp_path)
     assert not away["ok"] and "mounted" in away["problem"] and "uploads/" in away["mend"]
