@@ -15,7 +15,7 @@ from api.app import create_app
 from api.gateway import Gateway
 from api.live import Live
 from contracts.errors import StorageUnavailable
-from mirror.reads import is_new
+from mirror.newness import newness
 from mirror.sealing import shared_sealing_key
 from mirror.sessions import Database, SchemaNotReady
 from runtime.exiting import exit_now
@@ -89,7 +89,7 @@ async def serve(settings: Settings) -> None:
     try:
         await database.wait_for_schema(SCHEMA_S)
         temporal = await connect(joined, lazy=True)
-        store = open_store(joined.storage_url, settings, new=await is_new(database), patience_s=STORAGE_S)
+        store = open_store(joined.storage_url, settings, is_new=await newness(database), patience_s=STORAGE_S)
         app = create_app(
             settings,
             database,

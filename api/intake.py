@@ -103,7 +103,8 @@ class Intake:
         video = await self.admit(new)
         if video.repeated:
             # Two requests with one Idempotency-Key: the other was first, its answer counts.
-            await self._parts.store.delete(source.key)
+            with suppress(VlogError):  # then housekeeping finds them
+                await self._parts.store.delete(source.key)
         return video
 
     async def admit(self, new: NewVideo, *, upload_id: str | None = None) -> CreatedVideo:

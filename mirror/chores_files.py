@@ -109,7 +109,7 @@ async def begin_purge(s: WriteSession, video_id: int, *, retention_s: float) -> 
     still = await s.execute(
         update(Video)
         .where(Video.id == video_id, Video.deleted_at < func.now() - seconds(retention_s))
-        .values(purged_at=func.coalesce(Video.purged_at, func.now()))
+        .values(purged_at=func.now())  # anew at every try: one that fails makes room for the others
         .returning(Video.slug, Video.source_key)
         .execution_options(synchronize_session=False)
     )

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Select, column, exists, func, or_, select, table
+from sqlalchemy import Select, column, func, or_, select, table
 from sqlalchemy.orm import aliased
 
 from contracts.end_steps import VerifiedRenditions
@@ -15,7 +15,7 @@ from mirror.cursors import BadCursor, cursor_of, id_of, is_id
 from mirror.reads_steps import tried_by
 from mirror.reads_tracks import tracks_of
 from mirror.reads_workers import has_work_left, is_there
-from mirror.sessions import AnySession, Database
+from mirror.sessions import AnySession
 from mirror.showing import (
     show_event,
     show_job,
@@ -60,12 +60,6 @@ WORKER_SILENCE_S = 300.0
 JOB_STATES = table("job_states", column("job_id"), column("state"))
 
 _CONTINUED = aliased(Job)  # made once: it takes a proxy per column, and is asked for every three seconds
-
-
-async def is_new(database: Database) -> bool:
-    """Tell whether there is no video yet, whose files would have to be somewhere."""
-    async with database.read() as session:
-        return not (await session.execute(select(exists().select_from(Video)))).scalar_one()
 
 
 async def video(s: AnySession, video_id: VideoId) -> VideoView | None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,14 +29,12 @@ READ_BYTES = 1 << 20
 
 
 class LocalStore:
-    def __init__(self, root: Path, *, mounted: bool = True, new: bool = True) -> None:
+    def __init__(self, root: Path, *, mounted: bool = True, is_new: Callable[[], bool] = lambda: True) -> None:
         """Open a folder. Not `mounted`: it lies on this machine's own disk, and is made again whenever it is gone.
 
-        A `new` one is made; for one that is not, and is not there either, everything waits (see _insist).
+        Another one is made as long as it `is_new`, which is asked in a thread and only while nothing is in it.
         """
-        self.root, self._mounted, self._new = root.resolve(), mounted, new
-        if new:
-            (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
+        self.root, self._mounted, self._is_new = root.resolve(), mounted, is_new
         self._scratch = Scratch(self.root / SCRATCH)
 
     def path(self, key: str) -> Path:
@@ -45,15 +43,13 @@ class LocalStore:
     def _insist(self) -> None:
         """Tell a storage that is away from one that lacks something: of a disk that is not mounted nothing is there.
 
-        One that has sources or streams is there; its scratch, which no backup keeps, is made again. A scratch alone is
-        one only while it is new: who started before the disk was there may have left it below the mount.
+        One that has sources or streams is there; its scratch, which no backup keeps, is made again. Any other is new,
+        or its disk is not mounted, and whatever else lies there was left by who started before it was.
         """
-        scratch = self.root / SCRATCH
-        if any((self.root / name).is_dir() for name in KEPT):
-            self._new = False
-        elif self._mounted and not (self._new and scratch.is_dir()):
+        has_videos = any((self.root / name).is_dir() for name in KEPT)
+        if self._mounted and not has_videos and not self._is_new():
             raise StorageUnavailable("The storage has neither uploads/ nor videos/: is its disk mounted?")
-        scratch.mkdir(parents=True, exist_ok=True)
+        (self.root / SCRATCH).mkdir(parents=True, exist_ok=True)
 
     def _make(self, folder: Path) -> None:
         """Make a folder; never where the disk ought to be mounted, for what lies there is gone when it is."""
@@ -190,7 +186,6 @@ class LocalStore:
 
     async def delete_prefix(self, prefix: str) -> None:
         folder = self.path(prefix.rstrip("/"))
-        self._new = False  # as in local_file
 
         def remove() -> None:
             if folder.is_dir():
@@ -202,7 +197,6 @@ class LocalStore:
 
     @asynccontextmanager
     async def local_file(self, key: str) -> AsyncIterator[Path]:
-        self._new = False  # who asks for a video's file knows of one, also where the disk is not mounted
         if await self.stat(key) is None:
             raise ObjectMissing("The uploaded file is no longer in storage.")
         yield self.path(key)

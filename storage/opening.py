@@ -1,6 +1,7 @@
 """From VLOG_STORAGE_URL to a store."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -30,14 +31,16 @@ class StorageSettings(Protocol):
     def s3_link_seconds(self) -> float: ...
 
 
-def open_store(url: str, settings: StorageSettings, *, new: bool, patience_s: float = PATIENCE_S) -> Store:
+def open_store(
+    url: str, settings: StorageSettings, *, is_new: Callable[[], bool], patience_s: float = PATIENCE_S
+) -> Store:
     """Open what the URL names: `file:///…` or `s3://bucket/prefix`.
 
-    Only a `new` folder is made: where there are videos already, one that is not there is a disk that is not mounted.
+    A folder is made only as long as it `is_new`: where there are videos, an empty one is a disk that is not mounted.
     """
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return LocalStore(Path(unquote(parts.path)), new=new)
+        return LocalStore(Path(unquote(parts.path)), is_new=is_new)
     if parts.scheme == "s3" and parts.netloc:
         # Not before it is needed: obstore brings threads of its own, and most services do without.
         from storage.s3 import S3Store

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -14,13 +15,14 @@ from urllib.parse import unquote, urlsplit
 from contracts.errors import VlogError
 from contracts.queues import Pool
 from media.tools import find_tools
-from mirror.reads import is_new
+from mirror.newness import is_new
 from mirror.sessions import Database
 from runtime.exiting import exit_now
 from runtime.joining import Joined, NotRunning, resolve
 from runtime.names import SettingsError
 from runtime.settings import Settings, load_settings
 from runtime.temporal import connect, retention_of, too_forgetful
+from storage.local import KEPT, SCRATCH
 from storage.opening import open_store
 from workers.capabilities import describe, missing
 from workers.gpu import examine_gpu
@@ -109,9 +111,13 @@ async def _temporal(joined: Joined) -> Finding:
 async def _storage(subject: tuple[Joined, Settings]) -> Finding:
     joined, settings = subject
     new = await _is_new(joined)
-    if new and await asyncio.to_thread(_is_untouched, joined.storage_url):
-        return {"url": joined.storage_url, "new": "nothing is in it yet"}  # nor by us, whoever we run as
-    store = open_store(joined.storage_url, settings, new=new, patience_s=PATIENCE_S)
+    if new and (place := await asyncio.to_thread(_yet_to_make, joined.storage_url)) is not None:
+        # We may be root: what we made the service could not use.
+        if os.access(place, os.W_OK | os.X_OK):
+            return {"url": joined.storage_url, "new": "nothing is in it yet"}
+        problem = f"{place} cannot be written to by this user."
+        return {"ok": False, "url": joined.storage_url, "problem": problem, "mend": STORAGE_MEND}
+    store = open_store(joined.storage_url, settings, is_new=lambda: new, patience_s=PATIENCE_S)
     try:
         await store.check()
     except VlogError as error:
@@ -149,16 +155,24 @@ async def _worker(settings: Settings) -> Finding:
     }
 
 
-def _is_untouched(storage_url: str) -> bool:
+def _yet_to_make(storage_url: str) -> Path | None:
+    """Find where the service will begin its folder; None when it has, or when it is no folder."""
     parts = urlsplit(storage_url)
     folder = Path(unquote(parts.path))
-    return parts.scheme == "file" and not (folder.exists() and any(folder.iterdir()))
+    if parts.scheme != "file" or any((folder / name).is_dir() for name in (SCRATCH, *KEPT)):
+        return None
+    return _there(folder)
 
 
 def _free_bytes(place: Path) -> int:
+    return shutil.disk_usage(_there(place)).free
+
+
+def _there(place: Path) -> Path:
+    """Go up to a folder that exists."""
     while not place.exists():
         place = place.parent
-    return shutil.disk_usage(place).free
+    return place
 
 
 def show(findings: dict[str, Finding]) -> None:

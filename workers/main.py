@@ -16,7 +16,7 @@ from contracts.states import WorkerType
 from media.tools import find_tools
 from mirror import writes
 from mirror.claims import WorkerIdentity, WorkerRegistration
-from mirror.reads import is_new
+from mirror.newness import newness
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from runtime.joining import Joined, resolve
@@ -141,8 +141,7 @@ async def _neighbours(database: Database, joined: Joined, settings: Settings, na
     client = await _connected(joined, name)
     await ensure_search_attributes(client)
     await database.wait_for_schema(timeout_s=120)
-    # Last: whoever waited long for the others may find that the first video has come meanwhile.
-    return client, open_store(joined.storage_url, settings, new=await is_new(database))
+    return client, open_store(joined.storage_url, settings, is_new=await newness(database))
 
 
 async def _connected(joined: Joined, name: str) -> Client:

@@ -38,7 +38,7 @@ def reader_types(settings: Settings, store: Store, database: Database) -> list[C
 async def rebuild(settings: Settings, job_id: int | None) -> int:
     """Rebuild, say a line per job, and give the number of those that could not be."""
     joined = resolve(settings)
-    database, store = Database(joined.database_url), open_store(joined.storage_url, settings, new=False)
+    database, store = Database(joined.database_url), open_store(joined.storage_url, settings, is_new=lambda: False)
     try:
         await database.wait_for_schema(SCHEMA_S)
         client = await connect(joined)

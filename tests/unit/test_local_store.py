@@ -35,11 +35,12 @@ async def test_an_upload_that_is_not_committed_leaves_no_file(store: LocalStore)
     assert list((store.root / "uploads").iterdir()) == []
 
 
-async def test_of_a_disk_that_is_not_mounted_nothing_is_missing_and_nothing_is_put_in_its_place(
-    store: LocalStore,
-) -> None:
+async def test_of_a_disk_that_is_not_mounted_nothing_is_missing_and_nothing_is_put_in_its_place(tmp_path: Path) -> None:
     """Else a source would be gone for good, a rendition not whole, and a stream published where nobody finds it."""
+    videos = 0
+    store = LocalStore(tmp_path / "store", is_new=lambda: not videos)
     await store.put_bytes("uploads/1.mp4", b"film")
+    videos = 1
     elsewhere = store.root.rename(store.root.with_name("elsewhere"))
     store.root.mkdir()
 
@@ -86,7 +87,7 @@ async def test_who_starts_before_the_disk_is_mounted_makes_nothing_and_goes_on_w
             folder.mkdir(exist_ok=True)
             for name in left:
                 (folder / name).mkdir()
-        store = LocalStore(folder, new=False)
+        store = LocalStore(folder, is_new=lambda: False)
         with pytest.raises(StorageUnavailable, match="mounted"):
             await store.check()
         with pytest.raises(StorageUnavailable):
@@ -99,27 +100,13 @@ async def test_who_starts_before_the_disk_is_mounted_makes_nothing_and_goes_on_w
     assert await store.read_bytes("uploads/1.mp4") == b"film"
 
 
-async def test_a_storage_that_was_new_is_so_until_it_has_its_first_source(tmp_path: Path) -> None:
-    """Then its disk goes away, and below the mount lies what an earlier start has left."""
+async def test_before_the_first_video_a_folder_is_made_whenever_it_is_not_there(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "storage")
+    assert not store.root.exists(), "who only opens it makes nothing"
+    await store.check()
+    shutil.rmtree(store.root)
     await store.check()
     await store.put_bytes("uploads/1.mp4", b"film")
-    await store.free_bytes()  # asked before every upload
-    store.root.rename(tmp_path / "elsewhere")
-    (store.root / "scratch").mkdir(parents=True)
-    with pytest.raises(StorageUnavailable, match="mounted"):
-        await store.check()
-
-
-async def test_who_started_too_early_calls_no_source_missing_that_it_hears_of(tmp_path: Path) -> None:
-    """There was no video yet, so that it took the folder below the mount; then an API elsewhere took the first one."""
-    store = LocalStore(tmp_path / "storage")
-    with pytest.raises(StorageUnavailable, match="mounted"):
-        async with store.local_file("uploads/1.mp4"):
-            pass
-    other = LocalStore(tmp_path / "storage")
-    with pytest.raises(StorageUnavailable, match="mounted"):
-        await other.delete_prefix("videos/x/")
 
 
 async def test_what_could_not_be_removed_is_not_called_removed(

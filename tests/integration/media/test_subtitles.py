@@ -11,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.subtitles import SubtitleSteps
 from activities.verifying import VerifySteps
 from contracts.end_steps import VerifyRenditions
-from contracts.errors import VlogError
+from contracts.errors import ObjectMissing
 from contracts.ids import ObjectKey
 from contracts.plan import Rung
 from contracts.subtitle_steps import MadeSubtitles
@@ -221,7 +221,7 @@ async def test_subtitles_that_are_gone_are_not_listed(tools: Toolbox, clips: Cli
 async def test_a_source_that_is_gone_fails_the_step_with_a_code(tools: Toolbox, clips: Clips, tmp_path: Path) -> None:
     work = await prepare(tools, captioned(clips, "worded.mp4", ["mov_text"]), OPTIONS)
     request = work.subtitles().model_copy(update={"source_key": ObjectKey("uploads/9")})
-    with pytest.raises(VlogError):
+    with pytest.raises(ObjectMissing):
         await ActivityEnvironment().run(SubtitleSteps(LocalStore(tmp_path), tools).make_subtitles, request)
 
 

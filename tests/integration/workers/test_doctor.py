@@ -21,7 +21,9 @@ async def test_an_empty_storage_is_fine_until_there_are_videos(
     storage = tmp_path / "storage"
     assert (await finding(database_url, storage, tmp_path))["ok"]
     assert not storage.exists(), "whoever looks, perhaps root, makes nothing"
-    LocalStore(storage)
+    (storage / "lost+found").mkdir(parents=True)
+    assert (await finding(database_url, storage, tmp_path))["new"]
+    await LocalStore(storage).check()
     assert (await finding(database_url, storage, tmp_path))["free_bytes_for_work"]
     await upload(database)
     away = await finding(database_url, storage, tmp_path)

@@ -17,6 +17,7 @@ from contracts.plan import Rung
 from contracts.queues import Pool, TaskQueue
 from media.tools import find_tools
 from media.weights import Need
+from mirror.newness import newness
 from mirror.recorder import StepRecorder
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo
@@ -71,7 +72,8 @@ class Waiting:
 @asynccontextmanager
 async def waiting(client: Client, database: Database, folder: Path, room: Room) -> AsyncIterator[Waiting]:
     """Serve all pools as a worker does, in this room, and begin a video."""
-    tools, store = await find_tools(), LocalStore(folder / "storage")
+    tools, store = await find_tools(), LocalStore(folder / "storage", is_new=await newness(database))
+    (store.root / "uploads").mkdir(parents=True)
     make_clip(tools, folder / "clip.mp4", seconds=1, size="160x90")
     await register(database)
     video = await upload(database)
