@@ -8,7 +8,7 @@ from sqlalchemy import exists, select
 from mirror.sessions import Database
 from mirror.tables import Video
 
-ANSWER_S = 2.0
+ANSWER_S = 1.0
 
 
 async def is_new(database: Database) -> bool:
@@ -18,7 +18,7 @@ async def is_new(database: Database) -> bool:
 
 
 async def newness(database: Database) -> Callable[[], bool]:
-    """Let threads ask from now on. While Postgres does not answer, what it said last is true."""
+    """Let threads ask from now on. While Postgres does not answer it is no: the disk may be away with it."""
     loop, known = asyncio.get_running_loop(), await is_new(database)
 
     def ask() -> bool:
@@ -29,6 +29,7 @@ async def newness(database: Database) -> Callable[[], bool]:
                 known = asking.result(ANSWER_S)
             except Exception:
                 asking.cancel()
+                return False
         return known
 
     return ask

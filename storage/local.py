@@ -160,7 +160,7 @@ class LocalStore:
         await in_thread(self._insist)
         file = await in_thread(PartialFile, self._partial(key))
         try:
-            yield LocalPartial(file, target)
+            yield LocalPartial(file, target, self._make)
         finally:
             await asyncio.to_thread(file.close)
 

@@ -49,8 +49,8 @@ class LocalWriter:
 class LocalPartial:
     """Goes on with a file below `partial/`; `commit` moves it into place."""
 
-    def __init__(self, file: PartialFile, target: Path) -> None:
-        self._file, self._target = file, target
+    def __init__(self, file: PartialFile, target: Path, make: Callable[[Path], None]) -> None:
+        self._file, self._target, self._make = file, target, make
         self.size_bytes = 0
 
     async def go_on(self, at: int) -> None:
@@ -68,7 +68,7 @@ class LocalPartial:
 
     async def commit(self) -> None:
         def into_place() -> None:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._make(self._target.parent)
             self._file.move_to(self._target)
             sync_directory(self._target.parent)
 

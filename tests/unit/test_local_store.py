@@ -109,6 +109,23 @@ async def test_before_the_first_video_a_folder_is_made_whenever_it_is_not_there(
     await store.put_bytes("uploads/1.mp4", b"film")
 
 
+async def test_an_upload_whose_disk_goes_away_before_its_end_makes_nothing_below_the_mount(tmp_path: Path) -> None:
+    videos = 0
+    store = LocalStore(tmp_path / "storage", is_new=lambda: not videos)
+    async with store.resume("uploads/1.mp4") as writer:
+        await writer.go_on(0)
+        await writer.write(b"film")
+        videos = 1  # of somebody else's
+        elsewhere = store.root.rename(tmp_path / "elsewhere")
+        with pytest.raises(StorageUnavailable, match="mounted"):
+            await writer.commit()
+        assert not store.root.exists()
+        (elsewhere / "videos").mkdir()
+        elsewhere.rename(store.root)
+        await writer.commit()
+    assert await store.read_bytes("uploads/1.mp4") == b"film"
+
+
 async def test_what_could_not_be_removed_is_not_called_removed(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,8 @@ async def test_a_service_is_new_until_there_is_a_video(database: Database, monke
 
     with monkeypatch.context() as patched:
         patched.setattr(newness, "is_new", away)
-        assert await asyncio.to_thread(ask), "what it said last is true"
+        assert not await asyncio.to_thread(ask), "who cannot ask makes no storage"
+    assert await asyncio.to_thread(ask)
     await upload(database)
     assert not await asyncio.to_thread(ask)
     monkeypatch.setattr(newness, "is_new", away)
