@@ -49,7 +49,7 @@ ENDING_S = 1.5  # less than the server gives its open requests when it stops
 ALIVE_S = 5.0  # a claim that was alive so long ago is taken to be
 MOST_ALIVE = 10_000
 GIVE_BACK_TRIES = 5
-# Waits end at whole seconds, those of everybody: waking up once for ten empty answers costs half of ten times for one.
+# Waits end at whole seconds, those of everybody: the service wakes up once for all of a second, not for each alone.
 TOGETHER_S = 1.0
 # While the code is rolled out; nothing failed, so it costs no attempt, and who took it would take it again at once.
 NOT_UNDERSTOOD = "The step is of another version than this API: another API or a local worker takes it."

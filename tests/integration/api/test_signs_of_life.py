@@ -37,20 +37,27 @@ async def idle(api: Api, name: str) -> Machine:
     return machine
 
 
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Signs]:
+    """Give what is written of signs, as it is written."""
+    found: list[Signs] = []
+    take = writes_signs.take
+
+    async def noted(session: Any, signs: Signs, waiting: Set[str]) -> Taken:
+        found.append(signs)
+        return await take(session, signs, waiting)
+
+    monkeypatch.setattr(writes_signs, "take", noted)
+    return found
+
+
 async def test_beats_that_say_nothing_new_are_written_together_and_every_one_counts(
-    lonely_api: Api, monkeypatch: pytest.MonkeyPatch
+    lonely_api: Api, written: list[Signs]
 ) -> None:
     """The first says something new: it is written before it is answered."""
     one, two = await idle(lonely_api, "one"), await idle(lonely_api, "two")
+    written.clear()
     assert (await rows(lonely_api))["two"]["heartbeats"] == 1
-    written: list[Signs] = []
-    take = writes_signs.take
-
-    async def counted(session: Any, signs: Signs, waiting: Set[str]) -> Taken:
-        written.append(signs)
-        return await take(session, signs, waiting)
-
-    monkeypatch.setattr(writes_signs, "take", counted)
     for _ in range(10):
         answers = [await machine.beat(status) for machine in (one, two) for status in ("idle", "active")]
         assert {(answer.status_code, answer.json()["status"]) for answer in answers} == {(200, "idle")}
@@ -145,17 +152,11 @@ async def test_who_waits_for_work_lives_without_a_word_and_hears_when_it_is_shut
 
 
 async def test_the_next_question_of_who_is_counted_on_waits_for_the_next_heartbeat(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, written: list[Signs]
 ) -> None:
     """Two hundred that ask anew every minute would be a transaction a second."""
-    machine, written = await idle(api, "one"), list[Signs]()
-    take = writes_signs.take
-
-    async def counted(session: Any, signs: Signs, waiting: Set[str]) -> Taken:
-        written.append(signs)
-        return await take(session, signs, waiting)
-
-    monkeypatch.setattr(writes_signs, "take", counted)
+    machine = await idle(api, "one")
+    written.clear()
     for _ in range(3):
         assert (await post(api, machine, "claim", pool="cpu", wait_s=3)).status_code == 204
         await machine.beat("idle")

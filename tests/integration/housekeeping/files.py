@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
+from contracts.errors import StorageUnavailable
 from mirror.sessions import Database
 from mirror.writes import CreatedVideo
 from storage.local import LocalStore
 
 HOUR, DAY = 3600.0, 86400.0
+REMOVE = LocalStore.delete_prefix
 
 
 async def change(database: Database, sql: str, **given: Any) -> None:
@@ -23,6 +26,17 @@ async def put(store: LocalStore, *keys: str) -> None:
 
 def names(store: LocalStore) -> list[str]:
     return sorted(path.relative_to(store.root).as_posix() for path in store.root.rglob("*") if path.is_file())
+
+
+def nothing_goes_below(stuck: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the files below a prefix be somebody else's, who does not let us remove them."""
+
+    async def fails(self: LocalStore, prefix: str) -> None:
+        if prefix.startswith(stuck):
+            raise StorageUnavailable("Storage did not answer: Permission denied.")
+        await REMOVE(self, prefix)
+
+    monkeypatch.setattr(LocalStore, "delete_prefix", fails)
 
 
 async def completed(database: Database, video: CreatedVideo, *, ago_s: float, output: str = "r1") -> None:

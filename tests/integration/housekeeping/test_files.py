@@ -15,7 +15,7 @@ from mirror.sessions import Database
 from mirror.tables import Job
 from mirror.writes import next_video_id
 from storage.local import LocalStore
-from tests.integration.housekeeping.files import DAY, HOUR, change, completed, names, put
+from tests.integration.housekeeping.files import DAY, HOUR, change, completed, names, nothing_goes_below, put
 from tests.integration.mirror.story import rows_of, upload
 
 HOUSE = KeepHouse()
@@ -87,14 +87,7 @@ async def test_folders_that_cannot_be_removed_keep_no_other_video_waiting(
         video = await upload(database, title)
         await completed(database, video, ago_s=2 * DAY, output="r2")
         await put(store, f"videos/{title}/r1/360p/seg_00000.m4s", f"videos/{title}/r2/360p/seg_00000.m4s")
-    remove = LocalStore.delete_prefix
-
-    async def fails(self: LocalStore, prefix: str) -> None:
-        if prefix.startswith("videos/stuck/"):
-            raise StorageUnavailable("Storage did not answer: Permission denied.")
-        await remove(self, prefix)
-
-    monkeypatch.setattr(LocalStore, "delete_prefix", fails)
+    nothing_goes_below("videos/stuck/", monkeypatch)
     with pytest.raises(StorageUnavailable):
         await removed(database, store)
     assert [name for name in names(store) if "/r1/" in name] == ["videos/stuck/r1/360p/seg_00000.m4s"]

@@ -15,7 +15,7 @@ from mirror.sessions import Database
 from mirror.slugs import slug_of
 from mirror.writes import CreatedVideo
 from storage.local import LocalStore
-from tests.integration.housekeeping.files import DAY, change, completed, names, put
+from tests.integration.housekeeping.files import DAY, change, completed, names, nothing_goes_below, put
 from tests.integration.mirror.story import row, rows_of, upload
 
 HOUSE = KeepHouse()
@@ -99,14 +99,7 @@ async def test_files_that_cannot_be_removed_keep_no_other_video_waiting(
 ) -> None:
     for days, title in ((33, "stuck"), (32, "stuck too"), (31, "film")):
         await deleted(database, store, days=days, title=title)
-    remove = LocalStore.delete_prefix
-
-    async def fails(self: LocalStore, prefix: str) -> None:
-        if prefix.startswith("videos/stuck"):
-            raise StorageUnavailable("Storage did not answer: Permission denied.")
-        await remove(self, prefix)
-
-    monkeypatch.setattr(LocalStore, "delete_prefix", fails)
+    nothing_goes_below("videos/stuck", monkeypatch)
     monkeypatch.setattr("activities.chores.purging.AT_ONCE", 1)  # as if they were as many as a run looks at
     for _ in range(2):
         with pytest.raises(StorageUnavailable, match="Permission denied"):
@@ -114,7 +107,7 @@ async def test_files_that_cannot_be_removed_keep_no_other_video_waiting(
     assert await purged(database, store) == 1
     with pytest.raises(StorageUnavailable):
         await purged(database, store)
-    monkeypatch.setattr(LocalStore, "delete_prefix", remove)
+    nothing_goes_below("videos/nobody/", monkeypatch)
     # The one that has just failed again is the last.
     assert await purged(database, store) == 1
     assert [name for name in names(store) if name.startswith("videos/")] == ["videos/stuck/r1/360p/seg_00000.m4s"]
